@@ -1,0 +1,28 @@
+"""Softmax attention by experiment: the small library behind the book.
+
+Importing it is quick and changes nothing: no network, no seed, no style, no silenced warning.
+"""
+
+from attn_utils.attention import attention, causal_mask, softmax
+from attn_utils.claims import ledger, report
+from attn_utils.explore import COLORS, draw_weights, explore, explore_3d, use_book_style
+from attn_utils.glove import embed, load_glove
+from attn_utils.install import install_missing
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "COLORS",
+    "attention",
+    "causal_mask",
+    "draw_weights",
+    "embed",
+    "explore",
+    "explore_3d",
+    "install_missing",
+    "ledger",
+    "load_glove",
+    "report",
+    "softmax",
+    "use_book_style",
+]

@@ -1,0 +1,193 @@
+"""What has to hold of softmax, causal_mask and attention: functions of a module, so that mutants can be checked too.
+
+test_attention.py runs each check on attn_utils.attention; test_mutants.py breaks the module on purpose and
+expects at least one check to notice.
+"""
+
+import warnings
+
+import numpy as np
+
+RNG = np.random.default_rng(0)
+Q, K, V = RNG.normal(size=(2, 3, 5, 8)), RNG.normal(size=(2, 3, 7, 8)), RNG.normal(size=(2, 3, 7, 4))
+
+
+def reference(Q, K, V, allowed, scale):
+    """Attention of one head, spelled out number by number."""
+    output, weights = np.zeros((len(Q), V.shape[1])), np.zeros((len(Q), len(K)))
+    for i, query in enumerate(Q):
+        scores = {j: scale * sum(q * k for q, k in zip(query, K[j], strict=True)) for j in np.flatnonzero(allowed[i])}
+        exps = {j: np.exp(score) for j, score in scores.items()}
+        for j, value in exps.items():
+            weights[i, j] = value / sum(exps.values())
+            output[i] += weights[i, j] * V[j]
+    return output, weights
+
+
+def raises(call, *words):
+    try:
+        call()
+    except ValueError as error:
+        assert all(word in str(error) for word in words), f"{error} does not mention {words}"
+    else:
+        raise AssertionError(f"no ValueError mentioning {words}")
+
+
+def equals_the_reference(m):
+    output, weights = m.attention(Q[0, 0], K[0, 0], V[0, 0])
+    expected = reference(Q[0, 0], K[0, 0], V[0, 0], np.ones((5, 7), bool), 1 / np.sqrt(8))
+    np.testing.assert_allclose(output, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(weights, expected[1], rtol=1e-12)
+
+
+def equals_the_reference_under_a_mask(m):
+    allowed = RNG.random((5, 7)) < 0.5
+    allowed[2] = False
+    output, weights = m.attention(Q[0, 0], K[0, 0], V[0, 0], mask=allowed)
+    expected = reference(Q[0, 0], K[0, 0], V[0, 0], allowed, 1 / np.sqrt(8))
+    np.testing.assert_allclose(output, expected[0], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(weights, expected[1], rtol=1e-12, atol=1e-15)
+    assert (weights[~allowed] == 0).all()
+
+
+def leading_axes_are_independent_heads(m):
+    mask = RNG.random((5, 7)) < 0.7
+    output, weights = m.attention(Q, K, V, mask=mask)
+    assert output.shape == (2, 3, 5, 4) and weights.shape == (2, 3, 5, 7)
+    for b in range(2):
+        for h in range(3):
+            one = m.attention(Q[b, h], K[b, h], V[b, h], mask=mask)
+            np.testing.assert_allclose(output[b, h], one[0], rtol=1e-12)
+            np.testing.assert_allclose(weights[b, h], one[1], rtol=1e-12)
+
+
+def leading_axes_broadcast(m):
+    output, weights = m.attention(Q, K[:, :1], V[0, 0])  # one key head for three query heads
+    assert output.shape == (2, 3, 5, 4)
+    np.testing.assert_allclose(output[1, 2], m.attention(Q[1, 2], K[1, 0], V[0, 0])[0], rtol=1e-12)
+
+
+def a_mask_for_each_head(m):
+    mask = RNG.random((3, 5, 7)) < 0.6
+    weights = m.attention(Q, K, V, mask=mask)[1]
+    assert (weights[:, ~mask] == 0).all()
+
+
+def rows_sum_to_one(m):
+    np.testing.assert_allclose(m.attention(Q, K, V)[1].sum(axis=-1), 1, rtol=1e-12)
+    assert (m.attention(Q, K, V)[1] > 0).all()
+
+
+def scale_is_one_over_the_root_of_d_k(m):
+    for d_k in (1, 4, 8, 64):
+        Q, K = RNG.normal(size=(5, d_k)), RNG.normal(size=(3, d_k))
+        given = m.attention(Q, K, np.eye(3), scale=1 / np.sqrt(d_k))[1]
+        np.testing.assert_allclose(m.attention(Q, K, np.eye(3))[1], given, rtol=1e-12)
+        assert d_k == 1 or not np.allclose(m.attention(Q, K, np.eye(3), scale=1)[1], given)
+
+
+def scale_zero_is_the_mean(m):
+    np.testing.assert_allclose(m.attention(Q, K, V, scale=0)[0], V.mean(axis=-2, keepdims=True) + np.zeros((5, 1)))
+
+
+def fully_masked_rows_give_zeros(m):
+    output, weights = m.attention(Q, K, V, mask=np.zeros((5, 7), bool))
+    assert (output == 0).all() and (weights == 0).all()
+    assert (m.softmax(np.full((2, 3), -np.inf)) == 0).all()
+
+
+def huge_scores_stay_finite_without_a_warning(m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for dtype in (np.float32, np.float64):
+            for scores in ([[1e4, -1e4, 0.0]], [[-1e4, -1e4, -1e4]], [[1e4, 1e4, -np.inf]], [[3e38, -3e38, 0]]):
+                weights = m.softmax(np.array(scores, dtype))
+                assert weights.dtype == dtype and np.isfinite(weights).all()
+                np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+        big = (100 * np.eye(3)).astype(np.float32)
+        assert np.isfinite(m.attention(big, big, big, scale=1)[0]).all()
+
+
+def types_are_kept(m):
+    for dtype in (np.float16, np.float32, np.float64):
+        output, weights = m.attention(*(a.astype(dtype) for a in (Q, K, V)), mask=m.causal_mask(7)[:5])
+        assert output.dtype == weights.dtype == dtype
+        assert m.softmax(Q.astype(dtype)).dtype == dtype
+    assert m.softmax([1, 2, 3]).dtype == np.float64
+
+
+def softmax_normalises_the_axis_it_is_given(m):
+    scores = RNG.normal(size=(3, 4, 5))
+    for axis in (0, 1, 2, -1):
+        exps = np.exp(scores)
+        np.testing.assert_allclose(m.softmax(scores, axis), exps / exps.sum(axis=axis, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(m.softmax(scores), m.softmax(scores, -1))
+
+
+def softmax_ignores_a_shift(m):
+    scores = RNG.normal(size=(4, 6))
+    np.testing.assert_allclose(m.softmax(scores + 5), m.softmax(scores), rtol=1e-12)
+
+
+def inputs_are_not_changed(m):
+    copies = [a.copy() for a in (Q, K, V)]
+    m.attention(Q, K, V, mask=m.causal_mask(7)[:5])
+    scores = np.array([1.0, -np.inf, 2.0])
+    m.softmax(scores)
+    assert all((a == b).all() for a, b in zip((Q, K, V), copies, strict=True)) and np.isneginf(scores[1])
+
+
+def causal_mask_looks_back_and_at_itself(m):
+    mask = m.causal_mask(4)
+    assert mask.dtype == bool
+    assert mask.tolist() == [[j <= i for j in range(4)] for i in range(4)]
+    assert m.causal_mask(1).tolist() == [[True]] and m.causal_mask(np.int64(2)).shape == (2, 2)
+
+
+def a_causal_mask_lets_nothing_leak(m):
+    X = RNG.normal(size=(6, 8))
+    for j in range(6):
+        changed = X.copy()
+        changed[j] += 10
+        before, after = (m.attention(x, x, x, mask=m.causal_mask(6))[0] for x in (X, changed))
+        assert (before[:j] == after[:j]).all() and not np.allclose(before[j], after[j])
+
+
+def another_weighting_takes_the_softmax_place(m):
+    seen = {}
+
+    def relu(scores):
+        seen["scores"] = scores
+        return np.maximum(scores, 0)
+
+    output, weights = m.attention(Q, K, V, mask=m.causal_mask(7)[:5], weighting=relu)
+    assert np.isneginf(seen["scores"][..., ~m.causal_mask(7)[:5]]).all()
+    np.testing.assert_allclose(output, np.maximum(seen["scores"], 0) @ V, rtol=1e-12)
+    assert (weights >= 0).all() and not np.allclose(weights.sum(axis=-1), 1)
+
+
+def bad_input_is_named(m):
+    q, k, v = Q[0, 0], K[0, 0], V[0, 0]
+    raises(lambda: m.attention(q[:, :4], k, v), "d_k = 4", "d_k = 8")
+    raises(lambda: m.attention(q, k, v[:3]), "7 keys", "3 values")
+    raises(lambda: m.attention(q[0], k, v), "Q", "(8,)")
+    raises(lambda: m.attention(q[:0], k, v), "Q", "empty")
+    raises(lambda: m.attention(q, k[:0], v[:0]), "K", "empty")
+    raises(lambda: m.attention(q, np.where(k > 2, np.nan, k) * np.nan, v), "K", "NaN")
+    raises(lambda: m.attention(q, k, v + np.inf), "V", "inf")
+    raises(lambda: m.attention(Q, K[:, :2], V), "broadcast")
+    raises(lambda: m.attention(q, k, v, mask=np.ones((5, 7))), "mask", "bool")
+    raises(lambda: m.attention(q, k, v, mask=np.ones((7, 5), bool)), "mask", "(7, 5)")
+    raises(lambda: m.attention(q, k, v, mask=np.ones((2, 5, 7), bool)), "mask", "(2, 5, 7)")
+    raises(lambda: m.attention(q, k, v, scale=np.nan), "scale")
+    raises(lambda: m.attention(q, k, v, scale=[1, 2]), "scale")
+    raises(lambda: m.attention(np.array([["a"]]), k, v), "Q")
+    raises(lambda: m.softmax([]), "at least one")
+    raises(lambda: m.softmax(1.0), "at least one")
+    raises(lambda: m.softmax([1, np.nan]), "NaN")
+    raises(lambda: m.softmax([1, np.inf]), "inf")
+    for n in (0, -1, 2.5, True, "3"):
+        raises(lambda n=n: m.causal_mask(n), "n is")
+
+
+CHECKS = [check for name, check in list(globals().items()) if callable(check) and name not in ("reference", "raises")]

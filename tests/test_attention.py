@@ -1,0 +1,64 @@
+"""attn_utils.attention against its checks, against properties, and against PyTorch where it is installed."""
+
+import attention_checks
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from attn_utils import attention, causal_mask, softmax
+
+
+@pytest.mark.parametrize("check", attention_checks.CHECKS, ids=lambda check: check.__name__)
+def test_check(check):
+    import sys
+
+    check(sys.modules["attn_utils.attention"])
+
+
+SIZES = st.integers(1, 6)
+NUMBERS = st.floats(-1e4, 1e4, width=32)
+
+
+@given(st.data(), SIZES, SIZES, SIZES, SIZES, st.sampled_from([np.float32, np.float64]))
+@settings(max_examples=150, deadline=None)
+def test_properties(data, n_queries, n_keys, d_k, d_v, dtype):
+    """Weights are a masked distribution, outputs stay within the values, keys may be reordered."""
+    draw = lambda *shape: data.draw(hnp.arrays(dtype, shape, elements=NUMBERS))  # noqa: E731
+    Q, K, V = draw(n_queries, d_k), draw(n_keys, d_k), draw(n_keys, d_v)
+    mask = data.draw(hnp.arrays(bool, (n_queries, n_keys)))
+    output, weights = attention(Q, K, V, mask=mask)
+    assert np.isfinite(output).all() and (weights >= 0).all() and (weights[~mask] == 0).all()
+    np.testing.assert_allclose(weights.sum(axis=-1), mask.any(axis=-1), rtol=1e-5)
+    slack = 1e-4 * np.abs(V).max() + 1e-6
+    seen = mask.any(axis=-1)
+    assert (output[seen] <= V.max(axis=0) + slack).all() and (output[seen] >= V.min(axis=0) - slack).all()
+    order = data.draw(st.permutations(range(n_keys)))
+    moved = attention(Q, K[order], V[order], mask=mask[:, order])[1]
+    if dtype == np.float64:  # in float32 a near tie of scores of 1e8 may fall either way
+        np.testing.assert_allclose(moved, weights[:, order], atol=1e-6)
+
+
+@given(hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=5), elements=st.floats(-700, 700)))
+@settings(max_examples=100, deadline=None)
+def test_softmax_keeps_the_order_of_scores(scores):
+    weights = softmax(scores)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-12)
+    assert (np.diff(np.take_along_axis(weights, np.argsort(scores, axis=-1), axis=-1), axis=-1) >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("masked", ["none", "boolean", "causal"])
+def test_equals_pytorch(dtype, masked):
+    torch = pytest.importorskip("torch", reason="PyTorch is a reference only; it is not installed here")
+    rng = np.random.default_rng(1)
+    Q, K, V = (rng.normal(size=(2, 3, n, d)).astype(dtype) for n, d in ((6, 8), (6, 8), (6, 5)))
+    mask = {"none": None, "boolean": rng.random((6, 6)) < 0.6, "causal": causal_mask(6)}[masked]
+    if masked == "boolean":
+        mask[:, 0] = True  # PyTorch gives NaN for a fully masked row, we give zeros
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        *map(torch.tensor, (Q, K, V)), attn_mask=None if mask is None else torch.tensor(mask)
+    )
+    tolerance = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(attention(Q, K, V, mask=mask)[0], theirs.numpy(), rtol=tolerance, atol=tolerance)

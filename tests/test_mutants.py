@@ -1,0 +1,84 @@
+"""Faults put into attention.py on purpose: the checks have to notice every one of them."""
+
+import types
+from pathlib import Path
+
+import attention_checks
+import pytest
+
+import attn_utils
+
+SOURCE = (Path(attn_utils.__file__).parent / "attention.py").read_text("utf8")
+
+MUTANTS = {
+    "no scale": ("scale = 1 / np.sqrt(Q.shape[-1]) if scale is None", "scale = 1.0 if scale is None"),
+    "divides by d_k": ("1 / np.sqrt(Q.shape[-1])", "1 / Q.shape[-1]"),
+    "multiplies by the root": ("1 / np.sqrt(Q.shape[-1])", "np.sqrt(Q.shape[-1])"),
+    "root of the number of queries": ("1 / np.sqrt(Q.shape[-1])", "1 / np.sqrt(Q.shape[-2])"),
+    "root of the number of keys": ("1 / np.sqrt(Q.shape[-1])", "1 / np.sqrt(K.shape[-2])"),
+    "root of d_v": ("1 / np.sqrt(Q.shape[-1])", "1 / np.sqrt(V.shape[-1])"),
+    "ignores the given scale": ("if scale is None else _check_scale(scale)", "if True else _check_scale(scale)"),
+    "K not transposed": ("np.swapaxes(K, -1, -2)", "np.resize(K, np.swapaxes(K, -1, -2).shape)"),
+    "transposes all axes": ("np.swapaxes(K, -1, -2)", "K.T"),
+    "queries and keys swapped": ("scores = Q @ np.swapaxes(K, -1, -2)", "scores = K @ np.swapaxes(Q, -1, -2)"),
+    "mask inverted": (
+        "np.where(_check_mask(mask, scores.shape), scores, ",
+        "np.where(~_check_mask(mask, scores.shape), scores, ",
+    ),
+    "mask dropped": ("if mask is not None:", "if False:"),
+    "mask after the softmax": (
+        "    weights = weighting(scores)  # (..., n_queries, n_keys)",
+        "    weights = weighting(Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)) * np.isfinite(scores)",
+    ),
+    "mask of finite -1e9": ("scores.dtype.type(-np.inf)", "scores.dtype.type(-1e9)"),
+    "mask of zero": ("scores.dtype.type(-np.inf)", "scores.dtype.type(0)"),
+    "softmax over the queries": ("weights = weighting(scores)", "weights = softmax(scores, axis=-2)"),
+    "weighting ignored": ("weights = weighting(scores)", "weights = softmax(scores)"),
+    "weights of the wrong side": ("return weights @ V, weights", "return weights @ V, np.swapaxes(weights, -1, -2)"),
+    "returned in the wrong order": ("return weights @ V, weights", "return weights, weights @ V"),
+    "output is not mixed": ("return weights @ V, weights", "return V[..., : Q.shape[-2], :], weights"),
+    "softmax over all axes": ("np.sum(exps, axis=axis, keepdims=True)", "np.sum(exps)"),
+    "softmax over the first axis": ("np.sum(exps, axis=axis, keepdims=True)", "np.sum(exps, axis=0, keepdims=True)"),
+    "maximum of the wrong axis": ("np.max(scores, axis=axis, keepdims=True)", "np.max(scores, axis=0, keepdims=True)"),
+    "maximum over everything": ("np.max(scores, axis=axis, keepdims=True)", "np.max(scores)"),
+    "no maximum": ("np.exp(scores - highest)", "np.exp(scores)"),
+    "base two": ("np.exp(scores - highest)", "np.exp2(scores - highest)"),
+    "fully masked row not handled": ("np.where(np.isneginf(highest), 0, highest)", "highest"),
+    "division by zero not handled": ("np.where(total == 0, 1, total)", "total"),
+    "wrong default axis": ("def softmax(scores, axis=-1):", "def softmax(scores, axis=0):"),
+    "NaN accepted by softmax": ("if np.isnan(scores).any() or np.isposinf(scores).any():", "if False:"),
+    "NaN accepted by attention": ("if not np.isfinite(array).all():", "if False:"),
+    "mask without the diagonal": ("np.tril(np.ones((n, n), dtype=bool))", "np.tril(np.ones((n, n), dtype=bool), -1)"),
+    "mask looks one ahead": ("np.tril(np.ones((n, n), dtype=bool))", "np.tril(np.ones((n, n), dtype=bool), 1)"),
+    "mask looks forward": ("np.tril(", "np.triu("),
+    "mask is not boolean": ("np.ones((n, n), dtype=bool)", "np.ones((n, n))"),
+    "float64 inside": ("* Q.dtype.type(scale)", "* np.float64(scale)"),
+}
+
+
+def mutant(old, new):
+    assert SOURCE.count(old) == 1, f"{old!r} stands {SOURCE.count(old)} times in attention.py: update this list"
+    module = types.ModuleType("mutant")
+    exec(compile(SOURCE.replace(old, new), "mutant", "exec"), module.__dict__)
+    return module
+
+
+def noticed(module):
+    for check in attention_checks.CHECKS:
+        try:
+            check(module)
+        except Exception:
+            return check.__name__
+    return None
+
+
+def test_the_original_passes_all_checks():
+    module = types.ModuleType("original")
+    exec(compile(SOURCE, "original", "exec"), module.__dict__)
+    assert noticed(module) is None
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_noticed(name):
+    assert noticed(mutant(*MUTANTS[name])), f"no check notices the fault: {name}"
