@@ -1,0 +1,81 @@
+"""What the README and the pages say about commands, files and versions is true."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))]
+PAGES = [page for page in PAGES if page.name != "claims.md"]  # generated
+FOLDERS = ("notebooks", "attn_utils", "book", "tests", "tools")
+PLANNED = {"notebooks/04_rank_collapse.ipynb"}  # named as an example of a chapter to come
+
+
+def page_id(page):
+    return page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_make_target_exists(page):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.M)[1].split())
+    commands = re.findall(r"(?:^|`)(?: {4})?make ((?:[a-z-]+ ?)+)", page.read_text(encoding="utf-8"), re.M)
+    named = {target for command in commands for target in command.split()}
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_file_that_is_named_exists(page):
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(rf"(?<![\w/.])((?:{'|'.join(FOLDERS)})/[\w./-]*\w)", text)) - PLANNED
+    assert [name for name in sorted(named) if not (ROOT / name).exists() and name != "book/claims"] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_extra_exists(page):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = re.findall(r'"\.\[([\w,]+)\]"', page.read_text(encoding="utf-8"))
+    assert {extra for extras in lists for extra in extras.split(",")} <= set(project["optional-dependencies"])
+
+
+def test_the_version_agrees_everywhere():
+    import attn_utils
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert project["version"] == attn_utils.__version__ == str(citation["version"])
+
+
+def test_the_pages_that_list_chapters_link_those_that_stand():
+    index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\.\./notebooks/(\w+\.ipynb)", index))
+    assert linked == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    planned = re.findall(r"^\| (\d)\. .*\*\(planned\)\*", index, re.M)
+    assert len(linked) + len(planned) == 8
+
+
+def test_every_work_has_one_address():
+    entries = re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.M)[1:]
+    urls = [re.findall(r"^\s*url\s*=\s*\{(https://[^}]+)\}", entry, re.M) for entry in entries]
+    assert all(len(url) == 1 for url in urls)
+    assert len({url[0] for url in urls}) == len(urls)
+
+
+def test_notebooks_cite_the_year_of_the_bibliography():
+    entries = re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.M)[1:]
+    years = {re.search(r"url\s*=\s*\{(.*)\}", e)[1]: re.search(r"year\s*=\s*\{(\d+)\}", e)[1] for e in entries}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for text, url in re.findall(r"\[([^]]+)\]\((https://[^)]+)\)", path.read_text(encoding="utf-8")):
+            cited = re.search(r"\b(?:19|20)\d\d\b", text)
+            assert not cited or url not in years or years[url] == cited[0], f"{path.name}: {text} is of {years[url]}"
+
+
+def test_the_example_of_a_claim_is_a_row_of_the_ledger():
+    page = (ROOT / "book" / "contributing.md").read_text(encoding="utf-8")
+    example = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.S)[1])[0]
+    book = yaml.safe_load((ROOT / "book" / "claims.yml").read_text(encoding="utf-8"))
+    row = next(row for source in book.values() for row in source["claims"] if row["id"] == example["id"])
+    assert example == {field: row[field] for field in example}
