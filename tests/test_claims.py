@@ -168,8 +168,12 @@ def small_book(tmp_path):
 def test_the_page_lists_every_row(small_book):
     page = tool.claims_page(small_book(LINE, TWO))
     assert "Of 2 claims, 2 are measured so far: 1 reproduced, 1 reproduced with a condition, 0 differs" in page
-    assert "*reproduced*<br>Source: 5<br>Here: 5.1" in page and "*reproduced with a condition*: on Sundays" in page
-    assert "Chapter 2: *not measured yet*." in page and "\\$5 and \\`x\\_y\\`" in page
+    assert "[reproduced]{.verdict .verdict-reproduced} ([chapter 1](../notebooks/01_first.ipynb))" in page
+    assert (
+        "<br>Source: 5<br>Here: 5.1" in page
+        and "[reproduced with a condition]{.verdict .verdict-condition}: on S" in page
+    )
+    assert "[not measured yet]{.verdict .verdict-open} in chapter 2" in page and "\\$5 and \\`x\\_y\\`" in page
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 VERDICTS = ("reproduced", "reproduced with a condition", "differs", "not testable here")
+CLASSES = dict(
+    zip(VERDICTS, ("verdict-reproduced", "verdict-condition", "verdict-differs", "verdict-open"), strict=True)
+)
 FIELDS = {"id", "chapter", "says", "theirs", "value", "close", "partly", "otherwise", "untestable", "expect"}
 
 
@@ -88,7 +91,7 @@ def measurements(root=ROOT):
         ]
         found.update({(name, chapter): line for name, line in lines.items()})
     if faults:
-        raise ValueError("the claims ledger does not fit the notebooks:\n  " + "\n  ".join(faults))
+        raise ValueError("the claims ledger does not fit the notebooks: " + "; ".join(faults))
     return found
 
 
@@ -127,21 +130,22 @@ def _name(verdict):
 
 
 def _section(root, row, found):
-    """One claim: its statement, then a line for each of its chapters."""
+    """One claim: its statement, then what each of its chapters measured."""
     lines = [f"(claim-{row['id']})=\n**{_sentence(row['says'])}** (`{row['id']}`)"]
-    for chapter in row["chapter"]:
-        notebook = notebook_of(root, chapter)
-        if notebook is None:
-            lines.append(f"Chapter {chapter}: *not measured yet*.")
-            continue
-        source, here, verdict = found[row["id"], chapter]
-        name = _name(verdict)
-        why = verdict.removeprefix(name)
-        lines.append(
-            f"[Chapter {chapter}](../notebooks/{notebook.name}): *{name}*{_escape(why)}<br>"
-            f"Source: {_escape(source)}<br>Here: {_escape(here)}"
-        )
+    lines += [
+        _measured(notebook_of(root, chapter), chapter, found.get((row["id"], chapter))) for chapter in row["chapter"]
+    ]
     return "\n\n".join(lines)
+
+
+def _measured(notebook, chapter, line):
+    if notebook is None:
+        return f"[not measured yet]{{.verdict .verdict-open}} in chapter {chapter}"
+    source, here, verdict = line
+    name = _name(verdict)
+    badge = f"[{name}]{{.verdict .{CLASSES[name]}}}"
+    told = f"{badge}{_escape(verdict.removeprefix(name))} ([chapter {chapter}](../notebooks/{notebook.name}))"
+    return f"{told}<br>Source: {_escape(source)}<br>Here: {_escape(here)}"
 
 
 def _sentence(text):

@@ -1,0 +1,68 @@
+# make book, make test: each does all its own set-up, in .venv. `make help` lists the rest.
+SHELL := /bin/sh
+PY := .venv/bin/python
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+READY := .venv/.ready
+SITE_READY := .venv/.ready-site
+GLOVE_READY := .venv/.ready-glove
+
+.PHONY: help book test lint serve notebooks site-test clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make book        build the site into _build/html"
+	@echo "make serve       build it and open it on a local address"
+	@echo "make test        re-run every notebook and compare, test the package, build and check the site"
+	@echo "make site-test   open every page in Chromium: errors, sliders, screenshots in _build/screenshots"
+	@echo "make notebooks   execute all notebooks in place"
+	@echo "make lint        ruff and the notebooks' rules, in seconds"
+	@echo "make clean       remove what was built; .venv stays"
+
+# An interrupted installation leaves no stamp, so that the next run goes on with it.
+$(READY): pyproject.toml constraints.txt
+	@rm -f $@
+	@tools/setup_venv.sh book,test
+	@touch $@
+
+$(SITE_READY): $(READY)
+	@rm -f $@
+	@tools/setup_venv.sh book,test,site
+	@touch $@
+
+# The full GloVe table, against which the vendored subset is tested, is fetched once into the cache folder.
+$(GLOVE_READY): $(READY)
+	@$(PY) tools/fetch_glove.py
+	@touch $@
+
+book: $(READY)
+	@$(PY) tools/build_book.py
+
+serve: book
+	@$(PY) tools/serve.py
+
+notebooks: $(READY)
+	@$(PY) tools/execute_notebooks.py
+
+lint: $(READY)
+	@$(PY) -m ruff check --quiet --output-format=concise .
+	@$(PY) -m pytest -q tests/test_notebooks.py
+
+test: $(READY) $(GLOVE_READY)
+	@echo "== ruff"
+	@$(PY) -m ruff check --quiet --output-format=concise .
+	@echo "== unit tests and the notebooks' rules"
+	@$(PY) -m pytest -q -n 2 --ignore=tests/site tests
+	@echo "== every notebook, re-executed and compared"
+	@$(PY) tools/compare_notebooks.py $(NOTEBOOKS)
+	@echo "== the site"
+	@$(PY) tools/build_book.py
+	@$(PY) -m pytest -q tests/site/test_static.py
+
+site-test: $(SITE_READY)
+	@$(PY) tools/build_book.py
+	@$(PY) -m pytest -q tests/site
+
+clean:
+	@rm -rf _build book/claims.md .pytest_cache .ruff_cache .hypothesis
+	@find attn_utils book notebooks tests tools -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	@echo "Removed what was built; .venv stays (rm -rf .venv removes it too)."

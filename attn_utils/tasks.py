@@ -1,0 +1,162 @@
+"""Data sets for the training experiments, drawn afresh from a generator: nothing is read or downloaded."""
+
+import numpy as np
+
+PRONOUN_TEMPLATE = "the {} did not {} the {} because it was too {}"
+PRONOUN_NOUNS, PRONOUN_VERB, PRONOUN_IT, PRONOUN_ADJECTIVE = (1, 6), 4, 8, 11  # places in the sentence
+
+FAMOUS_WORDS = ("animal", "street", "cross", "tired", "wide")  # never trained on
+
+# Every word is among the 20,000 of load_glove(). An animal can be what the first kind of adjective says
+# and hardly what the second says; a place the other way round.
+PRONOUN_WORDS = {
+    "animals": tuple(
+        "animal ant bear beast beaver bee beetle bird bull butterfly calf camel cat chicken cobra cow "
+        "creature crocodile crow deer dog duck eagle elephant elk fox frog goat goose hare horse lamb leopard "
+        "lion mare monkey moose moth mouse owl panda panther penguin pig pony rabbit rat raven sheep snail "
+        "snake spider tiger turtle wolf worm".split()
+    ),
+    "places": tuple(
+        "alley avenue bay beach boulevard bridge canal canyon cemetery cliff corridor courtyard cove crater "
+        "creek crossing dam desert ditch driveway expressway farm fence field forest freeway garden gate "
+        "glacier gorge hallway harbor highway hill hillside inlet intersection island junction jungle lagoon "
+        "lake lane lawn marketplace marsh meadow motorway mountain orchard park parkway passage path pathway "
+        "pavement pier plain plateau playground pond prairie railway ramp reef reservoir ridge river road "
+        "route runway shore sidewalk slope square staircase stream street summit swamp track trail trench "
+        "tunnel valley wall waterfall waterway woodland yard".split()
+    ),
+    "verbs": tuple(
+        "approach attract avoid block bother choose circle climb cross damage delay descend enter escape "
+        "examine explore face fear find follow guard hate ignore invade join leave like love miss navigate "
+        "need notice occupy pass prefer reach remember see share survey touch try use visit want watch worry".split()
+    ),
+    "animal_adjectives": tuple(
+        "afraid aggressive alert angry annoyed anxious arrogant ashamed bored brave cautious confused "
+        "delighted depressed desperate distracted drunk eager embarrassed energetic excited exhausted fearful "
+        "foolish frail frantic frightened frustrated furious happy helpless hesitant hungry hurt ill "
+        "impatient inexperienced injured jealous lazy lonely loyal miserable naive nervous outraged "
+        "overweight panicked pleased proud reckless reluctant restless sad scared selfish shaken shy sick "
+        "sleepy sluggish sore starving stressed stubborn tame terrified tired unconscious unhappy upset "
+        "vigilant wary weary worried wounded".split()
+    ),
+    "place_adjectives": tuple(
+        "accessible arid barren blocked broad circular coastal cramped crowded curved deep deserted dusty "
+        "elevated enclosed exposed flat flooded forested frozen hazardous hilly historic humid icy lengthy "
+        "long lush mountainous muddy murky narrow open paved picturesque polluted rainy rectangular remote "
+        "residential rocky rough rugged rural sandy scenic shady shallow slippery smooth snowy spacious "
+        "sprawling steep straight sunny tidal treacherous underground uneven unsafe urban vast walled wide "
+        "winding windy wooded".split()
+    ),
+}
+
+
+def pronoun_split(rng, held_out=1 / 3, always=FAMOUS_WORDS, words=PRONOUN_WORDS):
+    """Divide word lists into words to train on and words held out for the test.
+
+    rng        numpy.random.Generator
+    held_out   share of each list that is held out, above 0 and below 1 (at least one word on each side)
+    always     words that are held out whatever the draw
+    words      dict from list name to words; by default 56 animals, 90 places, 47 verbs, 84 adjectives
+               for animals, 71 for places
+
+    Returns (train, test): dicts with the keys of `words`, no word in both.
+    Raises ValueError for a share outside (0, 1) or a list that leaves one side empty.
+
+    Source: the sentence of Uszkoreit's post on the Transformer (2017), made a template; derived in chapter 1.
+    """
+    if not 0 < held_out < 1:
+        raise ValueError(f"held_out is {held_out!r}, expected a share above 0 and below 1, such as 1/3.")
+    train, test = {}, {}
+    for name, listed in words.items():
+        fixed = [word for word in listed if word in always]
+        free = [str(word) for word in rng.permutation([word for word in listed if word not in always])]
+        n_drawn = max(round(held_out * len(listed)) - len(fixed), 0 if fixed else 1)
+        if n_drawn >= len(free):
+            raise ValueError(
+                f"{name!r} has {len(listed)} words: none is left to train on. Lower held_out or add words."
+            )
+        train[name], test[name] = tuple(free[n_drawn:]), tuple(fixed + free[:n_drawn])
+    return train, test
+
+
+def pronoun_sentences(words, n, rng):
+    """Draw sentences "the A did not V the B because it was too ADJ" in which the adjective decides what "it" is.
+
+    words   word lists as in PRONOUN_WORDS
+    n       number of sentences, at least 1
+    rng     numpy.random.Generator
+
+    One noun is an animal and one a place, in either order with equal chance; the adjective fits the animal
+    or the place with equal chance. All draws are independent, so neither a noun nor its position tells.
+    Returns (sentences, right, wrong): strings (n, 12); the position, 1 or 6, of the noun that the adjective
+    fits, (n,); and that of the other noun, (n,).
+    Raises ValueError for n below 1, or a missing or empty word list.
+    """
+    sentences, animal = _frames(words, n, rng)  # (n, 12), (n,)
+    fits_animal = rng.random(n) < 0.5  # (n,)
+    return _finish(sentences, animal, fits_animal, words, rng)
+
+
+def pronoun_pairs(words, n, rng):
+    """Draw sentences in pairs that differ in the adjective alone: one fits the animal, one the place.
+
+    words, n, rng   as for pronoun_sentences; n counts the pairs
+
+    Whatever ignores the adjective is right in exactly one sentence of each pair.
+    Returns (sentences, right, wrong) of shapes (2n, 12), (2n,), (2n,); row n + i is the partner of row i.
+    Raises ValueError for n below 1, or a missing or empty word list.
+    """
+    sentences, animal = _frames(words, n, rng)  # (n, 12), (n,)
+    fits_animal = np.arange(2 * n) < n  # (2n,)
+    return _finish(np.tile(sentences, (2, 1)), np.tile(animal, 2), fits_animal, words, rng)
+
+
+def deal_adjectives(words, rng):
+    """The control: the same word lists, but the adjectives dealt anew to animals and places.
+
+    Each adjective still picks one kind of noun, always the same, so there is as much to memorise as before;
+    what it means no longer helps. Returns a new dict; the two lists keep their lengths.
+    """
+    first, second = words["animal_adjectives"], words["place_adjectives"]
+    dealt = tuple(str(word) for word in rng.permutation([*first, *second]))
+    return {**words, "animal_adjectives": dealt[: len(first)], "place_adjectives": dealt[len(first) :]}
+
+
+def word_rows(sentences, kv):
+    """The rows of the vectors of sentences, so that kv.vectors[rows] is (n, n_tokens, 50).
+
+    sentences   strings, (n, n_tokens)
+    kv          what load_glove() returns
+
+    Returns whole numbers (n, n_tokens). Raises ValueError for unknown words, naming them.
+    """
+    sentences = np.asarray(sentences)
+    distinct, where = np.unique(sentences, return_inverse=True)
+    if unknown := [str(word) for word in distinct if str(word) not in kv.key_to_index]:
+        raise ValueError(f"unknown words: {', '.join(unknown[:5])}. Use words that load_glove() knows, in lower case.")
+    rows = np.array([kv.key_to_index[str(word)] for word in distinct])  # (n_distinct,)
+    return rows[where].reshape(sentences.shape)  # (n, n_tokens)
+
+
+def _frames(words, n, rng):
+    """Sentences without their adjective, (n, 12), and the position of the animal in each, (n,)."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"n is {n!r}, expected a positive whole number of sentences.")
+    missing = [name for name in PRONOUN_WORDS if not len(words.get(name, ()))]
+    if missing:
+        raise ValueError(f"words has no {', '.join(missing)}, expected the lists {', '.join(PRONOUN_WORDS)}.")
+    sentences = np.tile(np.array(PRONOUN_TEMPLATE.split(), dtype="U24"), (n, 1))  # (n, 12)
+    animal = rng.choice(PRONOUN_NOUNS, size=n)  # (n,)
+    sentences[np.arange(n), animal] = rng.choice(words["animals"], size=n)
+    sentences[np.arange(n), sum(PRONOUN_NOUNS) - animal] = rng.choice(words["places"], size=n)
+    sentences[:, PRONOUN_VERB] = rng.choice(words["verbs"], size=n)
+    return sentences, animal
+
+
+def _finish(sentences, animal, fits_animal, words, rng):
+    """Put in the adjectives; return the sentences, and the positions of the right and the wrong noun."""
+    n, place = len(sentences), sum(PRONOUN_NOUNS) - animal
+    for_animal = rng.choice(words["animal_adjectives"], size=n)  # (n,)
+    for_place = rng.choice(words["place_adjectives"], size=n)  # (n,)
+    sentences[:, PRONOUN_ADJECTIVE] = np.where(fits_animal, for_animal, for_place)
+    return sentences, np.where(fits_animal, animal, place), np.where(fits_animal, place, animal)

@@ -1,0 +1,16 @@
+"""The built site that the tests of this folder look at."""
+
+import pytest
+from html_rules import SITE
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "site: opens the built site in Chromium")
+
+
+@pytest.fixture(scope="session")
+def built():
+    """The folder of the built site."""
+    if not (SITE / "index.html").is_file():
+        pytest.fail("_build/html/index.html is missing: run `make book` first", pytrace=False)
+    return SITE

@@ -1,0 +1,24 @@
+"""Re-execute notebooks with nbval, strictly, and compare every stored output; two files at a time."""
+
+import sys
+
+import pytest
+
+NBVAL = """-q -rN -n 2 --dist loadfile -p no:cacheprovider --tb=short --color=no --nbval --nbval-current-env
+--nbval-sanitize-with nbval_sanitize.cfg --nbval-cell-timeout 300""".split()
+
+
+class Summary:
+    """Names the cells that failed as the notebook numbers them: nbval counts from 0."""
+
+    def pytest_terminal_summary(self, terminalreporter):
+        for report in terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", []):
+            path, _, cell = report.nodeid.partition("::Cell ")
+            where = f"code cell [{int(cell) + 1}]" if cell.isdigit() else "the notebook"
+            terminalreporter.write_line(f"{path}: {where} failed, or its output is not the stored one")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit("there is no notebook to compare in notebooks/")
+    sys.exit(pytest.main([*NBVAL, *sys.argv[1:]], plugins=[Summary()]))

@@ -1,0 +1,31 @@
+"""The set-up cell that opens every notebook: its one template, and the repository's address."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOST = "https://github.com/"
+TEMPLATE = """\
+# Finds attn_utils. Where this notebook stands alone (Colab), installs it and what else is missing.
+import importlib.util, os, subprocess, sys
+source = os.environ.get("ATTN_UTILS_SOURCE", "{address}/archive/refs/heads/main.zip")
+if importlib.util.find_spec("attn_utils") is None and os.path.isdir(source):
+    sys.path.insert(0, source)  # a checkout is used as it stands
+elif importlib.util.find_spec("attn_utils") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", source], check=True)
+import attn_utils; attn_utils.install_missing()"""
+
+
+def repository(root=ROOT):
+    """OWNER/NAME as pyproject.toml has it."""
+    project = tomllib.loads((Path(root) / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project["urls"]["Repository"].removeprefix(HOST)
+
+
+def setup_cell(root=ROOT):
+    """The text of the set-up cell, with the repository's address filled in."""
+    return TEMPLATE.format(address=HOST + repository(root))
+
+
+if __name__ == "__main__":
+    print(setup_cell())
