@@ -1,10 +1,12 @@
 """Build the site into _build/html; warnings are errors, and a failed build leaves the last good site."""
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +53,21 @@ def publish():
     shutil.rmtree(NEXT, ignore_errors=True)
 
 
+@contextmanager
+def alone():
+    """One build at a time: a second one waits for the first, which writes into the same folder."""
+    BUILD.mkdir(exist_ok=True)
+    with open(BUILD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released by the system even when the build is killed
+        yield
+
+
 def main():
+    with alone():
+        build()
+
+
+def build():
     if not run_jupyter_book():
         print("\n".join(problems()), file=sys.stderr)
         kept = "; _build/html is still the site of an earlier build" if SITE.exists() else ""
