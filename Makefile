@@ -64,5 +64,5 @@ site-test: $(SITE_READY)
 
 clean:
 	@rm -rf _build book/claims.md .pytest_cache .ruff_cache .hypothesis
-	@find attn_utils book notebooks tests tools -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	@find . -path ./.venv -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 	@echo "Removed what was built; .venv stays (rm -rf .venv removes it too)."

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import build_book
 import nbformat
 import pytest
 from execute_notebooks import clean
@@ -136,3 +139,33 @@ def test_the_kernel_is_that_of_this_environment(tmp_path):
     (spec / "kernel.json").write_text('{"argv": ["/bin/false"], "display_name": "x", "language": "python"}')
     assert execute(path, JUPYTER_PATH=str(tmp_path / "share")).returncode == 0
     assert "".join(outputs(path)[0][0]["text"]).strip() == sys.prefix
+
+
+def test_every_version_is_pinned_once_and_in_one_place():
+    lines = (ROOT / "constraints.txt").read_text("utf8").splitlines()[1:]
+    pins = [re.fullmatch(r"([A-Za-z0-9._-]+)==[0-9][A-Za-z0-9.+!]*", line) for line in lines]
+    assert all(pins), "only exact versions belong into constraints.txt"
+    names = [re.sub("[-_.]+", "-", pin[1]).lower() for pin in pins]
+    assert len(set(names)) == len(names)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    asked = sum(project["optional-dependencies"].values(), project["dependencies"])
+    wanted = {re.sub("[-_.]+", "-", re.match(r"[A-Za-z0-9._-]+", one)[0]).lower() for one in asked}
+    assert wanted <= set(names)
+    assert not [one for one in asked if "==" in one], "exact versions stand in constraints.txt alone"
+
+
+@pytest.mark.parametrize(
+    "log, shown",
+    [
+        ("reading sources\nbook/a.md:3: WARNING: no such page\nbook/a.md:3: WARNING: no such page\ndone\n",
+         ["book/a.md:3: WARNING: no such page"]),
+        ("Traceback:\n  x\nExtension error:\nthe page cannot be written:\n  one\n  two\nTraceback (most recent)\n  y\n",
+         ["the page cannot be written:", "  one", "  two"]),
+        ("  File x\nsphinx.errors.ThemeError: no theme\n", ["sphinx.errors.ThemeError: no theme"]),
+        ("killed\n", ["killed"]),
+    ],
+)  # fmt: skip
+def test_a_failed_build_shows_what_is_wrong_and_little_else(tmp_path, monkeypatch, log, shown):
+    monkeypatch.setattr(build_book, "LOG", tmp_path / "book.log")
+    build_book.LOG.write_text(log, encoding="utf-8")
+    assert build_book.problems() == shown

@@ -1,6 +1,8 @@
 """The surroundings in which every notebook runs, the same in `make notebooks` and in the tests."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 
@@ -13,4 +15,6 @@ def set_kernel_env():
     for name in ("JUPYTER_PATH", "MPLBACKEND"):
         os.environ.pop(name, None)
     if "IPYTHONDIR" not in os.environ:  # start-up files of the reader would change outputs
-        os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="ipython-")
+        folder = tempfile.mkdtemp(prefix="ipython-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["IPYTHONDIR"] = folder
