@@ -8,6 +8,7 @@ from attn_utils.claims import ledger, report
 from attn_utils.explore import COLORS, draw_weights, explore, explore_3d, use_book_style
 from attn_utils.glove import embed, load_glove
 from attn_utils.install import install_missing
+from attn_utils.spectra import diagnose
 
 __version__ = "0.1.0"
 
@@ -15,6 +16,7 @@ __all__ = [
     "COLORS",
     "attention",
     "causal_mask",
+    "diagnose",
     "draw_weights",
     "embed",
     "explore",

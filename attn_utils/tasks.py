@@ -60,12 +60,15 @@ def pronoun_split(rng, held_out=1 / 3, always=FAMOUS_WORDS, words=PRONOUN_WORDS)
                for animals, 71 for places
 
     Returns (train, test): dicts with the keys of `words`, no word in both.
-    Raises ValueError for a share outside (0, 1) or a list that leaves one side empty.
+    Raises ValueError for a share outside (0, 1), a word that stands twice (it could end up on both sides),
+    a list that leaves nothing to train on, or an rng that is no Generator.
 
     Source: the sentence of Uszkoreit's post on the Transformer (2017), made a template; derived in chapter 1.
     """
-    if not 0 < held_out < 1:
+    if not isinstance(held_out, (int, float)) or not 0 < held_out < 1:
         raise ValueError(f"held_out is {held_out!r}, expected a share above 0 and below 1, such as 1/3.")
+    _check_rng(rng)
+    _check_lists(words)
     train, test = {}, {}
     for name, listed in words.items():
         fixed = [word for word in listed if word in always]
@@ -90,7 +93,9 @@ def pronoun_sentences(words, n, rng):
     or the place with equal chance. All draws are independent, so neither a noun nor its position tells.
     Returns (sentences, right, wrong): strings (n, 12); the position, 1 or 6, of the noun that the adjective
     fits, (n,); and that of the other noun, (n,).
-    Raises ValueError for n below 1, or a missing or empty word list.
+    Raises ValueError for n below 1, a missing or empty word list, or an rng that is no Generator.
+
+    Source: the two endings of the sentence in Uszkoreit's post (2017); the template is derived in chapter 1.
     """
     sentences, animal = _frames(words, n, rng)  # (n, 12), (n,)
     fits_animal = rng.random(n) < 0.5  # (n,)
@@ -104,7 +109,9 @@ def pronoun_pairs(words, n, rng):
 
     Whatever ignores the adjective is right in exactly one sentence of each pair.
     Returns (sentences, right, wrong) of shapes (2n, 12), (2n,), (2n,); row n + i is the partner of row i.
-    Raises ValueError for n below 1, or a missing or empty word list.
+    Raises ValueError as pronoun_sentences does.
+
+    Source: derived in chapter 1, in the manner of the Winograd schemas (Levesque et al., 2012).
     """
     sentences, animal = _frames(words, n, rng)  # (n, 12), (n,)
     fits_animal = np.arange(2 * n) < n  # (2n,)
@@ -115,8 +122,18 @@ def deal_adjectives(words, rng):
     """The control: the same word lists, but the adjectives dealt anew to animals and places.
 
     Each adjective still picks one kind of noun, always the same, so there is as much to memorise as before;
-    what it means no longer helps. Returns a new dict; the two lists keep their lengths.
+    what it means no longer helps.
+
+    words   word lists as in PRONOUN_WORDS
+    rng     numpy.random.Generator
+
+    Returns a new dict; the two lists keep their lengths, the other lists are the same.
+    Raises ValueError for a missing or empty word list, or an rng that is no Generator.
+
+    Source: a control task in the sense of Hewitt and Liang (2019).
     """
+    _check_rng(rng)
+    _check_lists(words, PRONOUN_WORDS)
     first, second = words["animal_adjectives"], words["place_adjectives"]
     dealt = tuple(str(word) for word in rng.permutation([*first, *second]))
     return {**words, "animal_adjectives": dealt[: len(first)], "place_adjectives": dealt[len(first) :]}
@@ -128,9 +145,10 @@ def word_rows(sentences, kv):
     sentences   strings, (n, n_tokens)
     kv          what load_glove() returns
 
-    Returns whole numbers (n, n_tokens). Raises ValueError for unknown words, naming them.
+    Returns whole numbers (n, n_tokens). Raises ValueError for unknown words, naming them, and for anything
+    but a rectangle of words.
     """
-    sentences = np.asarray(sentences)
+    sentences = _rectangle(sentences)  # (n, n_tokens)
     distinct, where = np.unique(sentences, return_inverse=True)
     if unknown := [str(word) for word in distinct if str(word) not in kv.key_to_index]:
         raise ValueError(f"unknown words: {', '.join(unknown[:5])}. Use words that load_glove() knows, in lower case.")
@@ -138,14 +156,49 @@ def word_rows(sentences, kv):
     return rows[where].reshape(sentences.shape)  # (n, n_tokens)
 
 
+def _check_rng(rng):
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
+
+
+def _check_lists(words, names=()):
+    """Every named list is there and none is empty; every word stands once."""
+    if not isinstance(words, dict):
+        raise ValueError(f"words is {type(words).__name__}, expected a dict of word lists, such as PRONOUN_WORDS.")
+    bad = [name for name in {**words, **dict.fromkeys(names)} if not _is_list(words.get(name))]
+    if bad:
+        raise ValueError(f"words has no {', '.join(bad)}, expected non-empty lists of words, as in PRONOUN_WORDS.")
+    listed = [word for each in words.values() for word in each]
+    if twice := sorted({word for word in listed if listed.count(word) > 1}):
+        raise ValueError(f"{', '.join(twice[:5])}: listed more than once. Keep each word in one list, once.")
+
+
+def _is_list(words):
+    return isinstance(words, (list, tuple)) and len(words) > 0 and all(isinstance(word, str) for word in words)
+
+
+def _rectangle(sentences):
+    """Sentences of equal length as one array of words, (n, n_tokens)."""
+    try:
+        words = np.asarray(sentences)
+    except ValueError:  # lengths differ
+        words = np.empty(0)
+    if words.ndim != 2 or words.size == 0 or words.dtype.kind not in "UO":
+        raise ValueError(
+            "sentences is not a rectangle of words, expected a list of equally long lists of words, (n, n_tokens). "
+            "Split each sentence with .split()."
+        )
+    return words
+
+
 def _frames(words, n, rng):
     """Sentences without their adjective, (n, 12), and the position of the animal in each, (n,)."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n is {n!r}, expected a positive whole number of sentences.")
-    missing = [name for name in PRONOUN_WORDS if not len(words.get(name, ()))]
-    if missing:
-        raise ValueError(f"words has no {', '.join(missing)}, expected the lists {', '.join(PRONOUN_WORDS)}.")
-    sentences = np.tile(np.array(PRONOUN_TEMPLATE.split(), dtype="U24"), (n, 1))  # (n, 12)
+    _check_rng(rng)
+    _check_lists(words, PRONOUN_WORDS)
+    longest = max(len(word) for word in PRONOUN_TEMPLATE.split() + [w for each in words.values() for w in each])
+    sentences = np.tile(np.array(PRONOUN_TEMPLATE.split(), dtype=f"U{longest}"), (n, 1))  # (n, 12)
     animal = rng.choice(PRONOUN_NOUNS, size=n)  # (n,)
     sentences[np.arange(n), animal] = rng.choice(words["animals"], size=n)
     sentences[np.arange(n), sum(PRONOUN_NOUNS) - animal] = rng.choice(words["places"], size=n)

@@ -111,7 +111,24 @@ def test_word_rows_find_the_vectors(kv):
     assert [[kv.index_to_key[row] for row in each] for each in rows] == sentences.tolist()
 
 
-@pytest.mark.parametrize("held_out", [0, 1, -0.2, 1.5, float("nan")])
+def test_frequency_does_not_tell_the_answer(kv):
+    """Word frequency is written into GloVe vectors. The adjectives of both kinds are about equally frequent."""
+    one, other = (
+        np.array([kv.key_to_index[word] for word in PRONOUN_WORDS[name]])
+        for name in ("animal_adjectives", "place_adjectives")
+    )
+    rarer = np.mean(one[:, None] > other)  # 1/2 where frequency says nothing
+    assert 0.4 < rarer < 0.6
+
+
+def test_long_words_are_not_cut():
+    long = "internationalisation-weary"
+    words = {**PRONOUN_WORDS, "animal_adjectives": (long,)}
+    sentences, _, _ = pronoun_pairs(words, 2, rng())
+    assert sentences[0, PRONOUN_ADJECTIVE] == long
+
+
+@pytest.mark.parametrize("held_out", [0, 1, -0.2, 1.5, float("nan"), "a third", None])
 def test_split_rejects_a_bad_share(held_out):
     with pytest.raises(ValueError, match="expected a share"):
         pronoun_split(rng(), held_out)
@@ -122,6 +139,24 @@ def test_split_rejects_a_list_that_leaves_nothing_to_train_on():
         pronoun_split(rng(), 0.5, words={"animals": ("dog",)})
 
 
+@pytest.mark.parametrize("words", [{"a": ("dog", "dog", "cat")}, {"a": ("dog", "cat"), "b": ("slow", "dog")}])
+def test_split_rejects_a_word_that_could_end_up_on_both_sides(words):
+    with pytest.raises(ValueError, match="dog: listed more than once"):
+        pronoun_split(rng(), words=words)
+
+
+@pytest.mark.parametrize("bad", [0, None, np.random.RandomState(0), "seed"])
+def test_a_generator_is_asked_for(bad):
+    for call in (
+        lambda: pronoun_split(bad),
+        lambda: pronoun_sentences(PRONOUN_WORDS, 3, bad),
+        lambda: pronoun_pairs(PRONOUN_WORDS, 3, bad),
+        lambda: deal_adjectives(PRONOUN_WORDS, bad),
+    ):
+        with pytest.raises(ValueError, match="expected a numpy Generator"):
+            call()
+
+
 @pytest.mark.parametrize("n", [0, -1, 2.0, True, None])
 @pytest.mark.parametrize("draw", [pronoun_sentences, pronoun_pairs])
 def test_sentences_reject_a_bad_count(draw, n):
@@ -129,11 +164,30 @@ def test_sentences_reject_a_bad_count(draw, n):
         draw(PRONOUN_WORDS, n, rng())
 
 
-def test_sentences_name_the_missing_list():
+@pytest.mark.parametrize("verbs", [(), "see", None, (1, 2)])
+def test_the_missing_list_is_named(verbs):
+    words = {**PRONOUN_WORDS, "verbs": verbs}
+    for draw in (pronoun_sentences, pronoun_pairs):
+        with pytest.raises(ValueError, match="words has no verbs"):
+            draw(words, 3, rng())
     with pytest.raises(ValueError, match="words has no verbs"):
-        pronoun_sentences({**PRONOUN_WORDS, "verbs": ()}, 3, rng())
+        deal_adjectives(words, rng())
+    with pytest.raises(ValueError, match="expected a dict"):
+        pronoun_sentences(["dog"], 3, rng())
+
+
+def test_a_list_that_is_not_there_is_named():
+    words = {name: listed for name, listed in PRONOUN_WORDS.items() if name != "place_adjectives"}
+    with pytest.raises(ValueError, match="words has no place_adjectives"):
+        deal_adjectives(words, rng())
 
 
 def test_word_rows_name_the_unknown_word(kv):
     with pytest.raises(ValueError, match="unknown words: zzyzx"):
         word_rows([["the", "zzyzx"]], kv)
+
+
+@pytest.mark.parametrize("sentences", [[], [[]], "the dog", ["the dog"], [["the", "dog"], ["it"]], [[1, 2]]])
+def test_word_rows_want_a_rectangle_of_words(kv, sentences):
+    with pytest.raises(ValueError, match="expected a list of equally long lists of words"):
+        word_rows(sentences, kv)

@@ -1,0 +1,38 @@
+"""The book's own Sphinx extensions, where the built site alone would not show a fault."""
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+from docutils import nodes
+
+ROOT = Path(__file__).parents[1]
+
+
+def extension(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def page(number):
+    title, toc = nodes.title(), nodes.bullet_list()
+    title["secnumber"] = [number]
+    toc += [nodes.reference(secnumber=[number]), nodes.reference(secnumber=[number, 2])]
+    return title, toc, {"": (number,), "#two": (number, 2)}
+
+
+def test_a_chapter_has_the_number_of_its_file():
+    """Chapter 6 stays chapter 6 where it is the fifth in _toc.yml because chapter 5 is not written."""
+    pages = {"notebooks/06_sink_necessity": page(5), "book/glossary": page(7)}
+    env = SimpleNamespace(
+        titles={name: title for name, (title, _, _) in pages.items()},
+        tocs={name: toc for name, (_, toc, _) in pages.items()},
+        toc_secnumbers={name: numbers for name, (_, _, numbers) in pages.items()},
+    )
+    assert extension("chapter_numbers").renumber(None, env) == ["notebooks/06_sink_necessity"]
+    assert env.toc_secnumbers["notebooks/06_sink_necessity"] == {"": (6,), "#two": (6, 2)}
+    assert env.titles["notebooks/06_sink_necessity"]["secnumber"] == [6]
+    assert [link["secnumber"] for link in env.tocs["notebooks/06_sink_necessity"]] == [[6], [6, 2]]
+    assert env.toc_secnumbers["book/glossary"] == {"": (7,), "#two": (7, 2)}
