@@ -6,7 +6,7 @@ back for every leading axis: a float for one matrix, an array (...) for a stack.
 
 import numpy as np
 
-from attn_utils.attention import _check_scale, _finite
+from attn_utils.attention import _check_mask, _check_scale, _finite, _floating
 
 
 def singular_values(A, k=None):
@@ -15,22 +15,22 @@ def singular_values(A, k=None):
     A  (..., m, n), or a scipy LinearOperator (m, n), which is never turned into a matrix
     k  how many, from 1 to min(m, n); all when None (not possible for a LinearOperator)
 
-    Returns (..., k). float32 in, float32 out. The leading ones come from scipy's svds (Lanczos iterations with a fixed
+    Returns (..., k). float32 in, float32 out (float16 too, decomposed in float32). The leading ones come from scipy's svds (Lanczos iterations with a fixed
     starting vector, so that a second call gives the same digits); where k is no small part of min(m, n), the full
     decomposition is quicker and is used instead.
-    Raises ValueError for NaN, an input that is not a matrix, or a k outside its range.
+    Raises ValueError for NaN, an input that is not a matrix of real numbers, or a k outside its range.
 
     Source: Golub and Kahan (1965); scipy.sparse.linalg.svds. Chapter 4 compares both.
     """
-    if not hasattr(A, "matvec"):
-        A = _finite(A, "A")
+    A = _check_operator(A) if hasattr(A, "matvec") else _finite(A, "A")
     smallest = min(A.shape[-2:])
     _check_k(k, smallest, required=hasattr(A, "matvec"))
     if hasattr(A, "matvec"):
         return _leading(A, k) if 8 * k < smallest else _dense(A)[:k]
+    wide = _at_least_single(A)
     if k is None or 8 * k >= smallest:
-        return np.linalg.svd(A, compute_uv=False)[..., :k]
-    values = [_leading(matrix, k) for matrix in A.reshape(-1, *A.shape[-2:])]
+        return np.linalg.svd(wide, compute_uv=False)[..., :k].astype(A.dtype)
+    values = [_leading(matrix, k) for matrix in wide.reshape(-1, *A.shape[-2:])]
     return np.array(values, dtype=A.dtype).reshape(*A.shape[:-2], k)
 
 
@@ -47,17 +47,18 @@ def attention_singular_values(Q, K, k=2, scale=None, causal=False, block=128, to
 
     Returns (k,). Each pass makes every block of rows once and applies it and its transpose to a few vectors, the basis
     of a block Krylov space, in which the values are then read off. They are approached from below.
-    Raises ValueError for shapes that do not fit, NaN, or a k out of range.
+    Raises ValueError for shapes that do not fit, NaN, scores that overflow, or a k, block, tol or max_passes out of
+    range.
 
     Source: Musco and Musco (2015), algorithm 2. Chapter 4 checks it against the full decomposition.
     """
     Q, K = _check_pair(Q, K, causal)
     _check_k(k, min(len(Q), len(K)), required=True)
-    if block < 1:
-        raise ValueError(f"block is {block!r}, expected at least one row at a time, such as 128.")
+    _check_effort(block, tol, max_passes)
     scale = 1 / np.sqrt(Q.shape[1]) if scale is None else _check_scale(scale)
+    dtype, Q, K = np.result_type(Q, K), _at_least_single(Q), _at_least_single(K)
     apply = _gram_of_attention(Q * Q.dtype.type(scale), K, causal, block)
-    return _block_krylov(apply, len(K), k, Q.dtype, tol, max_passes)
+    return _block_krylov(apply, len(K), k, np.result_type(Q, K), tol, max_passes).astype(dtype)
 
 
 def spectral_gap(A):
@@ -123,7 +124,7 @@ def condition_number(X):
     Source: as in Ji et al. (2025), footnote on kappa.
     """
     X = _finite(X, "X")
-    values = np.linalg.svd(X, compute_uv=False)  # (..., min(m, n))
+    values = np.linalg.svd(_at_least_single(X), compute_uv=False)  # (..., min(m, n))
     first, last = values[..., 0], values[..., -1]
     sound = last > first * max(X.shape[-2:]) * np.finfo(X.dtype).eps
     return _plain(np.where(sound, first / np.where(sound, last, 1), np.inf))
@@ -200,7 +201,8 @@ def entropy(weights, mask=None):
     mask     boolean, True where a query may look; with it the largest possible is ln(number of such places)
 
     Returns (..., n_queries). A row with a single place to look has no choice to make and gives 1.
-    Raises ValueError for negative weights, NaN or a wrong shape.
+    Raises ValueError for negative weights, rows with other sums, weights where the mask forbids them, a mask that is
+    not boolean or does not fit, NaN or a wrong shape.
 
     Source: Zhai et al. (2023), who call its fall entropy collapse; the division by ln T is ours.
     """
@@ -210,6 +212,15 @@ def entropy(weights, mask=None):
             f"weights contain {weights.min():.3g}: entropy needs weights of at least 0. "
             "Pass the weights after the softmax, before remove_outlier."
         )
+    sums = weights.sum(-1)  # (..., n_queries)
+    off = np.where(sums > 0, np.abs(sums - 1), 0)
+    if off.max() > _loose_tolerance(weights):
+        raise ValueError(
+            f"a row of the weights sums to {sums.flat[off.argmax()]:.3g}, expected 1 (or 0 where all is masked): "
+            "entropy needs a probability distribution. Pass the weights after the softmax."
+        )
+    if mask is not None and (weights * ~_check_mask(mask, weights.shape)).any():
+        raise ValueError("some weight lies where the mask is False, expected none. True means: the query may look.")
     logs = np.log(np.where(weights > 0, weights, 1))  # 0 ln 0 = 0
     n = weights.shape[-1] if mask is None else np.broadcast_to(mask, weights.shape).sum(-1)
     most = np.log(np.maximum(n, 1))  # what uniform weights would have
@@ -228,11 +239,14 @@ THRESHOLDS = {
 }
 
 
+ROW_SUM = 5e-3  # rows this close to one count as softmax weights: room for float16 and bfloat16
+
+
 def diagnose(weights_or_model_fn, X=None):
     """Look at attention weights, and the tokens between them, for rank collapse and its opposite.
 
     weights_or_model_fn  weights (T, T), or a stack (n_layers, T, T) or (n_layers, n_heads, T, T), or a list with one
-                         array for each layer; or a function model(X) that returns such weights, or a pair
+                         array for each layer; or a function model(X) that returns such weights, or a tuple
                          (weights, states) with states a list of token matrices (T, d), states[0] being the input
     X                    with weights: tokens (T, d), or a list of them; with a function: its input
 
@@ -241,20 +255,22 @@ def diagnose(weights_or_model_fn, X=None):
     `.collapsed` (of the last tokens; of the weights where none are given) and `.frozen` the short answers, and
     `.plot()` draws it all over depth.
     The thresholds stand in THRESHOLDS with their reasons.
-    Causal weights, rows that do not sum to one and a single token are recognised and said so.
-    Raises ValueError for NaN (naming layer and head), weights that are not square, or an empty stack.
+    Causal weights, rows that do not sum to one and a single token are recognised and said so. Entropy is that of the
+    rows that sum to one, against ln T (of what each row may see in a causal layer; other masks are not recognised).
+    Raises ValueError for NaN (naming layer and head), weights that are not square or of differing T, an empty stack,
+    tokens that do not fit, or a function that returns something else.
 
     Source: chapter 4 derives each measure.
     """
     weights, states = _run_model(weights_or_model_fn, X)
     layers = [_describe_weights(layer, i) for i, layer in enumerate(_as_layers(weights), 1)]
-    tokens = [_describe_tokens(_finite(state, f"the tokens of state {i}")) for i, state in enumerate(states)]
+    states = [_as_tokens(state, i) for i, state in enumerate(states)]
     if any(len(state) != layers[0]["T"] for state in states):
         raise ValueError(
             f"the weights are for {layers[0]['T']} tokens, the token matrices have {[len(state) for state in states]}, "
             "expected the same number. Pass tokens as (T, d), one row a token."
         )
-    return Diagnosis(layers, tokens)
+    return Diagnosis(layers, [_describe_tokens(state) for state in states])
 
 
 class Diagnosis:
@@ -283,32 +299,82 @@ def _run_model(given, X):
     if not callable(given):
         return given, [] if X is None else _as_states(X)
     result = given(X)
-    if isinstance(result, tuple) and len(result) == 2:
-        return result[0], _as_states(result[1])
-    return result, [] if X is None else _as_states(X)
+    if not isinstance(result, tuple):
+        return result, [] if X is None else _as_states(X)
+    if len(result) != 2 or not isinstance(result[1], (list, tuple, np.ndarray)) or _looks_like_weights(result[1]):
+        shapes = ", ".join(str(getattr(part, "shape", type(part).__name__)) for part in result)
+        raise ValueError(
+            f"the function returned a tuple of ({shapes}), expected the weights alone or (weights, states) with states "
+            "a list of token matrices. For attention(), which returns (output, weights), return the second: "
+            "lambda X: attention(X, X, X)[1]. Put the weights of several layers into a list."
+        )
+    return result[0], _as_states(result[1])
+
+
+def _looks_like_weights(part):
+    """Whether what should be tokens is square, nowhere negative and has rows summing to one."""
+    part = np.asarray(part) if isinstance(part, np.ndarray) else np.empty(0)
+    square = part.ndim >= 2 and part.shape[-1] == part.shape[-2] and part.shape[-1] > 1 and part.dtype.kind in "biuf"
+    return bool(square and (part >= 0).all() and np.abs(part.sum(-1) - 1).max() < 1e-3)
 
 
 def _as_states(X):
     """A list of token matrices from one, a stack or a list."""
+    X = _from_rows(X)
     if isinstance(X, (list, tuple)):
         return list(X)
     X = np.asarray(X)
     return list(X) if X.ndim == 3 else [X]
 
 
+def _as_tokens(state, number):
+    """One token matrix (T, d), checked."""
+    state = _floating(state, f"the token matrix of state {number}")
+    if state.ndim != 2:
+        raise ValueError(
+            f"the token matrix of state {number} has shape {state.shape}, expected (T, d). Pass one sequence at a time."
+        )
+    return _finite(state, f"the token matrix of state {number}")
+
+
+def _from_rows(given):
+    """A matrix written as a list of rows of numbers, as an array; anything else as it is."""
+    rows = isinstance(given, (list, tuple)) and len(given) and all(isinstance(row, (list, tuple)) for row in given)
+    if not rows or any(np.ndim(cell) for row in given for cell in row):
+        return given
+    if len({len(row) for row in given}) > 1:
+        raise ValueError(f"rows of {sorted({len(row) for row in given})} numbers, expected rows of equal length.")
+    return np.array(given)
+
+
 def _as_layers(weights):
     """Weights as a list with an array (n_heads, T, T) for each layer."""
+    weights = _from_rows(weights)
     if not isinstance(weights, (list, tuple)):
         weights = np.asarray(weights)
         weights = [weights] if weights.ndim == 2 else list(weights) if weights.ndim in (3, 4) else [weights]
-    layers = [np.asarray(layer) for layer in weights]
+    layers = [_as_layer(layer, i) for i, layer in enumerate(weights, 1)]
     layers = [layer[None] if layer.ndim == 2 else layer for layer in layers]
     if not layers or any(layer.ndim != 3 or layer.shape[1] != layer.shape[2] or not layer.size for layer in layers):
         raise ValueError(
             f"the weights have the shapes {[layer.shape for layer in layers]}, expected (T, T), (n_layers, T, T), "
             "(n_layers, n_heads, T, T) or a list of layers. Take one sequence out of a batch first: weights[:, 0]."
         )
+    if len({layer.shape[-1] for layer in layers}) > 1:
+        raise ValueError(
+            f"the layers have T = {[layer.shape[-1] for layer in layers]}, expected the same number of tokens in all. "
+            "Diagnose layers of differing T one by one."
+        )
     return layers
+
+
+def _as_layer(layer, number):
+    if layer is None or isinstance(layer, dict) or np.ndim(np.asarray(layer, dtype=object)) == 0:
+        raise ValueError(
+            f"the weights of layer {number} are of type {type(np.asarray(layer)[()]).__name__}, expected an array "
+            "(T, T) or (n_heads, T, T), or a list of such arrays. Does the model function return its weights?"
+        )
+    return _floating(layer, f"the array of weights of layer {number}")
 
 
 def _describe_weights(weights, number):
@@ -316,13 +382,12 @@ def _describe_weights(weights, number):
     _no_nan(weights, number)
     weights = weights.astype(np.float64)
     T = weights.shape[-1]
-    causal = T > 1 and not np.triu(weights, 1).any()
+    causal = bool(np.tril(weights, -1).any() and not np.triu(weights, 1).any())  # a diagonal matrix is not causal
     values = singular_values(weights, min(2, T))  # (n_heads, 1 or 2)
     mask = np.tril(np.ones((T, T), bool)) if causal else None
     first, second = values[:, 0].mean(), values[:, 1].mean() if T > 1 else np.nan
-    gaps = 1 - values[:, -1] / np.where(values[:, 0] > 0, values[:, 0], 1)  # (n_heads,)
-    known = T > 1 and (weights >= 0).all()  # row 0 of a causal head has no choice: left out of the entropy
-    evenness = entropy(weights, mask)[:, int(causal) :].mean(-1) if known else np.full(len(weights), np.nan)
+    gaps = spectral_gap(weights) if T > 1 else np.full(len(weights), np.nan)  # (n_heads,)
+    evenness = np.array([_mean_entropy(head, mask) for head in weights])  # (n_heads,)
     return {
         "layer": number,
         "T": T,
@@ -331,11 +396,21 @@ def _describe_weights(weights, number):
         "row_sums": (float(weights.sum(-1).min()), float(weights.sum(-1).max())),
         "s1": float(first),
         "s2": float(second),
-        "gap": float(gaps.mean()) if T > 1 else np.nan,
+        "gap": float(gaps.mean()),
         "entropy": float(evenness.mean()),
-        "gap_by_head": gaps.tolist() if T > 1 else [np.nan] * len(weights),
+        "gap_by_head": gaps.tolist(),
         "entropy_by_head": evenness.tolist(),
     }
+
+
+def _mean_entropy(weights, mask):
+    """Mean over those rows of one head that sum to one and have a choice; nan where there are none."""
+    rows = (weights >= 0).all(-1) & (np.abs(weights.sum(-1) - 1) < ROW_SUM)  # (T,)
+    if mask is not None:
+        rows[0] = False  # the first token of a causal head sees itself only
+    if len(weights) == 1 or not rows.any():
+        return np.nan
+    return entropy(weights[rows], None if mask is None else mask[rows]).mean()
 
 
 def _no_nan(weights, number):
@@ -349,10 +424,9 @@ def _no_nan(weights, number):
 
 def _describe_tokens(X):
     """Numbers of one token matrix (T, d)."""
-    if X.ndim != 2:
-        raise ValueError(f"a token matrix has shape {X.shape}, expected (T, d). Pass one sequence at a time.")
     one = len(X) == 1
     return {
+        "zero": not X.any(),
         "stable_rank": stable_rank(X),
         "stable_rank_gram": stable_rank_gram(X),
         "condition": condition_number(X),
@@ -370,11 +444,11 @@ def _is_frozen(layer):
 
 
 def _has_low_rank(state):
-    return not np.isnan(state["cosine"]) and state["stable_rank_gram"] < THRESHOLDS["rank"][0]
+    return not (np.isnan(state["cosine"]) or state["zero"]) and state["stable_rank_gram"] < THRESHOLDS["rank"][0]
 
 
 def _is_collapsed(state):
-    return bool(_has_low_rank(state) or state["cosine"] > THRESHOLDS["cosine"][0])
+    return bool(state["zero"] or _has_low_rank(state) or state["cosine"] > THRESHOLDS["cosine"][0])
 
 
 def _about_form(layers):
@@ -388,10 +462,12 @@ def _about_form(layers):
             "matrices does not cover them. Read the singular values and the tokens, and do not subtract 1/T."
         )
     low, high = min(layer["row_sums"][0] for layer in layers), max(layer["row_sums"][1] for layer in layers)
-    if max(abs(low - 1), abs(high - 1)) > 1e-3:
+    if max(abs(low - 1), abs(high - 1)) > ROW_SUM:
+        where = _layers([layer["layer"] for layer in layers if max(abs(np.array(layer["row_sums"]) - 1)) > ROW_SUM])
         yield (
-            f"Rows sum to between {low:.3g} and {high:.3g}, not to one: these are not softmax weights, "
-            "and no singular value is tied to 1. Thresholds on the gap are only a hint here."
+            f"Rows sum to between {low:.3g} and {high:.3g}, not to one, in {where}: these are not softmax weights (or "
+            "rows are fully masked), and no singular value is tied to 1. Thresholds on the gap are only a hint here; "
+            "such rows are left out of the entropy. Are these scores? Then apply the softmax first."
         )
 
 
@@ -401,7 +477,7 @@ def _about_weights(layers):
     wide = list(filter(_has_gap, layers))
     if wide:
         worst = max(wide, key=lambda layer: layer["gap"])
-        where, share = _layers([layer["layer"] for layer in wide]), _small(worst["s2"] / worst["s1"])
+        where, share = _layers([layer["layer"] for layer in wide]), _small(1 - worst["gap"])
         yield (
             f"Spectral gap, the root of collapse in width, in {where}: the second singular value is {share} of the "
             f"first (T = {worst['T']}), so that differences between tokens nearly vanish beside their mean. "
@@ -436,6 +512,9 @@ def _about_tokens(states):
     if not states:
         return
     last, first = states[-1], states[0]
+    if last["zero"]:
+        yield "The last tokens are all zero: nothing is left to measure. Look for an underflow, or rescale each layer."
+        return
     if _has_low_rank(last):
         yield (
             f"Rank collapse: the tokens end with a stable rank of {last['stable_rank_gram']:.3g} for X X^T"
@@ -502,20 +581,29 @@ def _leading(A, k):
     """The k leading singular values of one matrix or LinearOperator, largest first."""
     from scipy.sparse.linalg import svds
 
-    start = np.random.default_rng(0).normal(size=min(A.shape)).astype(A.dtype)  # our own generator: repeatable
+    kind = np.result_type(A.dtype, np.float32)  # an operator of whole numbers works in float64
+    start = np.random.default_rng(0).normal(size=min(A.shape)).astype(kind)  # our own generator: repeatable
     if not hasattr(A, "matvec"):
         scale = np.abs(A).max()
         if scale == 0:
             return np.zeros(k, A.dtype)
         A = A / scale
     else:
+        small = A.rmatvec if A.shape[0] >= A.shape[1] else A.matvec
+        image = small((A.matvec if A.shape[0] >= A.shape[1] else A.rmatvec)(start))  # A^T A or A A^T, once
+        if not np.isfinite(image).all():
+            raise ValueError("the operator A gives NaN or inf, expected finite numbers. Look for where they arise.")
+        if not image.any():  # a random vector is in the null space: A is zero
+            return np.zeros(k, kind)
         scale = 1
     return np.sort(svds(A, k=k, v0=start, return_singular_vectors=False, tol=1e-6))[::-1] * scale
 
 
 def _dense(operator):
     """All singular values of a small LinearOperator."""
-    return np.linalg.svd(operator @ np.eye(operator.shape[1], dtype=operator.dtype), compute_uv=False)
+    kind = np.result_type(operator.dtype, np.float32)
+    matrix = _finite(operator @ np.eye(operator.shape[1], dtype=kind), "the operator A")
+    return np.linalg.svd(_at_least_single(matrix), compute_uv=False)
 
 
 def _gram_of_attention(Q, K, causal, block):
@@ -538,7 +626,10 @@ def _gram_of_attention(Q, K, causal, block):
 
 
 def _scores(Q, K, future, part):
-    scores = Q @ K.T  # (block, n_keys)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = Q @ K.T  # (block, n_keys)
+    if not np.isfinite(scores).all():
+        raise ValueError("the scores of Q and K overflow, expected finite ones. Make Q, K or the scale smaller.")
     if future is not None:
         scores[future > np.arange(part.start, part.stop)[:, None]] = -np.inf
     return scores
@@ -592,6 +683,20 @@ def _check_pair(Q, K, causal):
     return Q, K
 
 
+def _check_operator(A):
+    if np.dtype(A.dtype).kind not in "biuf":
+        raise ValueError(f"the operator A has type {A.dtype}, expected real numbers. Give it a float dtype.")
+    return A
+
+
+def _check_effort(block, tol, max_passes):
+    for name, value in (("block", block), ("max_passes", max_passes)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1, such as block=128.")
+    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.number)) or not 0 < tol < 1:
+        raise ValueError(f"tol is {tol!r}, expected a number between 0 and 1, such as 1e-3.")
+
+
 def _check_k(k, most, required):
     if k is None and not required:
         return
@@ -612,6 +717,15 @@ def _over_first(total, first):
 def _plain(value):
     """A float for one matrix, an array for a stack."""
     return float(value) if np.ndim(value) == 0 else value
+
+
+def _at_least_single(X):
+    """float16 as float32: LAPACK has no half precision."""
+    return X.astype(np.float32) if X.dtype == np.float16 else X
+
+
+def _loose_tolerance(A):
+    return max(ROW_SUM, _row_tolerance(A))
 
 
 def _row_tolerance(A):

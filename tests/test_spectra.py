@@ -291,6 +291,51 @@ def test_a_bad_k_is_refused(k):
         attention_singular_values(gauss(5, 2), gauss(8, 2), k)
 
 
+def test_float16_and_operators_of_any_real_kind_work():
+    A = softmax(gauss(40, 40)).astype(np.float16)
+    assert singular_values(A, 2).dtype == singular_values(A).dtype == np.float16 and spectral_gap(A) > 0
+    assert condition_number(A) > 1
+    Q, K = gauss(2, 40, 3)
+    found = attention_singular_values(Q.astype(np.float16), K.astype(np.float16))
+    assert found.dtype == np.float16 and np.allclose(found, attention_singular_values(Q, K), atol=0.01)
+    whole = aslinearoperator(np.diag(np.arange(40)))
+    assert np.allclose(singular_values(whole, 2), [39, 38])
+    for n in (5, 40):
+        assert np.array_equal(singular_values(aslinearoperator(np.zeros((n, n))), 2), [0, 0])
+        with pytest.raises(ValueError, match="NaN or inf"):
+            singular_values(aslinearoperator(np.full((n, n), np.nan)), 2)
+    with pytest.raises(ValueError, match="real numbers"):
+        singular_values(aslinearoperator(1j * gauss(40, 40)), 2)
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [("block", [0, -1, 2.5, "a", True]), ("max_passes", [0, 1.5, None]), ("tol", [0, -1, 1, np.nan, "a", True])],
+)
+def test_efforts_out_of_range_are_refused(option, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"{option} is"):
+            attention_singular_values(gauss(5, 3), gauss(5, 3), 2, **{option: value})
+
+
+def test_scores_that_overflow_are_said():
+    for Q in (1e200 * gauss(5, 3), (1e25 * gauss(5, 3)).astype(np.float32)):
+        with pytest.raises(ValueError, match="overflow"):
+            attention_singular_values(Q, Q, 2)
+
+
+def test_entropy_refuses_what_is_no_distribution():
+    A = softmax(gauss(6, 6))
+    with pytest.raises(ValueError, match="sums to 2, expected 1"):
+        entropy(2 * A)
+    with pytest.raises(ValueError, match="expected one that broadcasts"):
+        entropy(A, np.ones((5, 5), bool))
+    with pytest.raises(ValueError, match="expected bool"):
+        entropy(A, np.ones((6, 6)))
+    with pytest.raises(ValueError, match="where the mask is False"):
+        entropy(A, causal_mask(6))
+
+
 def test_a_linear_operator_needs_k():
     with pytest.raises(ValueError, match="k is None"):
         singular_values(aslinearoperator(gauss(30, 30)))
@@ -431,7 +476,7 @@ def test_nan_is_refused_naming_layer_and_head(bad):
     weights[1, 2, 0, 0] = bad
     with pytest.raises(ValueError, match=r"layer 2 contain NaN or inf \(heads 2\)"):
         diagnose(weights)
-    with pytest.raises(ValueError, match="the tokens of state 1 contains NaN"):
+    with pytest.raises(ValueError, match="token matrix of state 1 contains NaN"):
         diagnose(softmax(gauss(5, 5)), [gauss(5, 3), np.full((5, 3), np.nan)])
 
 
@@ -441,11 +486,79 @@ def test_weights_of_a_wrong_form_are_refused(bad):
         diagnose(bad)
 
 
+def test_what_a_function_returns_is_checked():
+    X, A = gauss(6, 6), softmax(gauss(6, 6))
+    for wrong in (
+        lambda X: attention(X, X, X),  # (output, weights): the other way round
+        lambda X: (A, A),  # two layers as a tuple: the second would pass for tokens
+        lambda X: (A, [X], 0),
+        lambda X: (A, None),
+    ):
+        with pytest.raises(ValueError, match=r"returned a tuple of .* expected the weights alone or \(weights, states\)"):
+            diagnose(wrong, X)
+    for wrong in (lambda X: None, lambda X: {"weights": A}, lambda X: 3.0):
+        with pytest.raises(ValueError, match="expected an array .* Does the model function return its weights"):
+            diagnose(wrong, X)
+    assert len(diagnose(lambda X: [A, A], X).layers) == 2
+
+
+def test_plain_lists_are_matrices_too():
+    A, X = softmax(gauss(6, 6)), gauss(6, 3)
+    assert str(diagnose(A.tolist(), X.tolist())) == str(diagnose(A, X))
+    assert len(diagnose([A.tolist(), A.tolist()]).layers) == 2
+    with pytest.raises(ValueError, match="equal length"):
+        diagnose([[1, 0], [1]])
+
+
+@pytest.mark.parametrize("bad", [softmax(gauss(4, 4)) + 0j, np.full((4, 4), "a"), np.full((4, 4), None)])
+def test_weights_that_are_no_real_numbers_are_refused(bad):
+    with pytest.raises(ValueError, match="weights of layer 1 has type .* expected real numbers"):
+        diagnose(bad)
+
+
+def test_layers_of_differing_length_are_refused():
+    with pytest.raises(ValueError, match=r"T = \[6, 5\], expected the same"):
+        diagnose([softmax(gauss(6, 6)), softmax(gauss(5, 5))])
+
+
+def test_zeros_are_no_rank_collapse_but_said():
+    found = diagnose(np.zeros((4, 4)), np.zeros((4, 2)))
+    assert "all zero" in str(found) and "Rank collapse" not in str(found) and found.collapsed
+    assert found.layers[0]["gap"] == 0 and np.isnan(found.layers[0]["entropy"])
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-3, 3, 1e200])
+def test_rows_with_other_sums_are_not_called_frozen_or_flat(factor):
+    found = diagnose(factor * softmax(gauss(20, 20)))
+    assert "Rows sum" in str(found) and "Frozen" not in str(found) and "uniform" not in str(found)
+
+
+def test_fully_masked_rows_do_not_lower_the_entropy():
+    weights = np.vstack([np.zeros((5, 8)), np.full((3, 8), 1 / 8)])
+    found = diagnose(weights)
+    assert np.isclose(found.layers[0]["entropy"], 1) and "fully masked" in str(found)
+
+
+def test_half_precision_weights_are_softmax_weights():
+    assert "Rows sum" not in str(diagnose(softmax(gauss(300, 300)).astype(np.float16)))
+
+
+def test_identity_weights_are_not_called_causal():
+    found = diagnose(np.eye(5, dtype=int))
+    assert not found.layers[0]["causal"] and found.frozen
+
+
 def test_tokens_of_a_wrong_form_are_refused():
     with pytest.raises(ValueError, match="weights are for 4 tokens"):
         diagnose(softmax(gauss(4, 4)), gauss(5, 3))
     with pytest.raises(ValueError, match="one sequence at a time"):
         diagnose(softmax(gauss(4, 4)), [gauss(2, 4, 3)])
+    for bad in (gauss(4), gauss(2, 2, 4, 3), 3.0):
+        with pytest.raises(ValueError, match=r"expected \(T, d\)"):
+            diagnose(softmax(gauss(4, 4)), bad)
+    for bad in (gauss(4, 3) + 0j, "abc", [gauss(4, 3), None]):
+        with pytest.raises(ValueError, match="expected real numbers"):
+            diagnose(softmax(gauss(4, 4)), bad)
 
 
 def test_the_plot_shows_weights_and_tokens():
