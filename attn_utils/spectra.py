@@ -15,9 +15,9 @@ def singular_values(A, k=None):
     A  (..., m, n), or a scipy LinearOperator (m, n), which is never turned into a matrix
     k  how many, from 1 to min(m, n); all when None (not possible for a LinearOperator)
 
-    Returns (..., k). float32 in, float32 out (float16 too, decomposed in float32). The leading ones come from scipy's svds (Lanczos iterations with a fixed
-    starting vector, so that a second call gives the same digits); where k is no small part of min(m, n), the full
-    decomposition is quicker and is used instead.
+    Returns (..., k) of the type of A (float16 is decomposed in float32). The leading ones come from scipy's svds
+    (Lanczos iterations with a fixed starting vector, so that a second call gives the same digits); where k is no small
+    part of min(m, n), the full decomposition is quicker and is used instead.
     Raises ValueError for NaN, an input that is not a matrix of real numbers, or a k outside its range.
 
     Source: Golub and Kahan (1965); scipy.sparse.linalg.svds. Chapter 4 compares both.
@@ -232,7 +232,7 @@ def entropy(weights, mask=None):
 THRESHOLDS = {
     "gap": (0.9, "above .9, differences between tokens leave the layer at most a tenth as large, relative to the mean"),
     "entropy_high": (0.95, "above .95 of ln T, the weights are close to plain averaging"),
-    "entropy_low": (0.1, "below .1 of ln T, nearly every query looks at one key, and the softmax passes no gradient"),
+    "entropy_low": (0.1, "below .1 of ln T, nearly every query looks at one key: next to no gradient passes"),
     "cosine": (0.9, "above .9, the tokens lie within about 26 degrees of each other"),
     "rank": (1.1, "below 1.1 for X X^T, all other directions together weigh a tenth of the first, in fourth powers"),
     "condition": (1e4, "above 10^4, float32 keeps three of its seven digits in the weakest direction"),
@@ -479,7 +479,7 @@ def _about_weights(layers):
         worst = max(wide, key=lambda layer: layer["gap"])
         where, share = _layers([layer["layer"] for layer in wide]), _small(1 - worst["gap"])
         yield (
-            f"Spectral gap, the root of collapse in width, in {where}: the second singular value is {share} of the "
+            f"Spectral gap in {where}: the second singular value is {share} of the "
             f"first (T = {worst['T']}), so that differences between tokens nearly vanish beside their mean. "
             "A skip connection keeps them in the sum."
         )

@@ -494,7 +494,9 @@ def test_what_a_function_returns_is_checked():
         lambda X: (A, [X], 0),
         lambda X: (A, None),
     ):
-        with pytest.raises(ValueError, match=r"returned a tuple of .* expected the weights alone or \(weights, states\)"):
+        with pytest.raises(
+            ValueError, match=r"returned a tuple of .* expected the weights alone or \(weights, states\)"
+        ):
             diagnose(wrong, X)
     for wrong in (lambda X: None, lambda X: {"weights": A}, lambda X: 3.0):
         with pytest.raises(ValueError, match="expected an array .* Does the model function return its weights"):
