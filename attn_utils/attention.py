@@ -26,12 +26,12 @@ def softmax(scores, axis=-1):
             f"scores have shape {scores.shape}: softmax needs at least one score along axis {axis}. "
             "Pass a non-empty array."
         )
-    if np.isnan(scores).any() or np.isposinf(scores).any():
+    highest = np.max(scores, axis=axis, keepdims=True)  # NaN wherever one of the scores is
+    if not (highest < np.inf).all():
         raise ValueError(
             "scores contain NaN or +inf, expected finite numbers (or -inf for a masked place). "
             "Check the input for an overflow or a division by zero."
         )
-    highest = np.max(scores, axis=axis, keepdims=True)
     highest = np.where(np.isneginf(highest), 0, highest)  # a fully masked row: avoid -inf - -inf
     with np.errstate(over="ignore"):  # a difference too large for float16 or float32 is -inf: its weight is 0
         exps = np.exp(scores - highest)  # the largest exponent is 0: exp cannot overflow
@@ -154,3 +154,112 @@ def _check_mask(mask, shape):
             "= (..., n_queries, n_keys)."
         )
     return mask
+
+
+# ------------------------------------------------ alternatives to the softmax (chapter 6)
+
+
+def sink_softmax(scores, sink, axis=-1):
+    """Softmax with one more place to put weight, which belongs to no token: e^s_j / (e^sink + sum_k e^s_k).
+
+    scores  array of any shape; -inf marks a place that must get no weight
+    sink    the score of the extra place: a number, or an array that broadcasts against the scores and
+            has length 1 along `axis` (one for each head, say)
+    axis    the axis to normalise over
+
+    Returns an array of the same shape and floating-point type: a row sums to less than one, and what is
+    missing is the weight of the sink. Where every score is -inf, the weights are all zero.
+    Raises ValueError for an empty axis, NaN or +inf in the scores, or a sink that is not finite or does not fit.
+
+    Source: the learned sink logit of gpt-oss (OpenAI, 2025). Chapter 6 derives it from a key without a token.
+    """
+    scores, top = _scores(scores, axis)
+    sink = _check_sink(sink, scores, top.shape, axis)
+    top = np.maximum(top, sink)  # the largest exponent is 0
+    with np.errstate(over="ignore"):  # a difference too large for the type is -inf: its weight is 0
+        terms = np.exp(scores - top)
+        return terms / (np.sum(terms, axis, keepdims=True) + np.exp(sink - top))
+
+
+def softmax1(scores, axis=-1):
+    """Softmax with one added to the denominator: e^s_j / (1 + sum_k e^s_k). Looking nowhere becomes possible.
+
+    scores, axis   as for sink_softmax, whose sink is 0 here
+
+    Returns an array of the same shape and floating-point type; a row sums to less than one.
+    Raises ValueError for an empty axis, NaN or +inf.
+
+    Source: Miller (2023). The same as one more key and value of zeros, as chapter 6 shows.
+    """
+    return sink_softmax(scores, 0.0, axis)
+
+
+def relu(scores, axis=-1, uncounted=0):
+    """The positive part of each score, divided by how many places count: max(s_j, 0) / count.
+
+    scores     array of any shape; -inf marks a place that must get no weight
+    axis       the axis of the keys
+    uncounted  how many of the places that may be looked at do not count, such as 1 for a BOS token
+
+    The count is the number of scores that are not -inf, less `uncounted`, and at least 1.
+    Returns an array of the same shape and floating-point type; rows sum to anything from 0 up.
+    Raises ValueError for an empty axis, NaN or +inf, or an `uncounted` below 0.
+
+    Source: the code of Ran-Milo (2026), which counts the visible tokens other than BOS.
+    """
+    scores, _ = _scores(scores, axis)
+    return np.maximum(scores, 0) / _count(scores, axis, uncounted)
+
+
+def sigmoid(scores, axis=-1, uncounted=0):
+    """The logistic function of each score, divided by how many places count: 1 / (1 + e^-s_j) / count.
+
+    scores, axis, uncounted   as for relu
+
+    Returns an array of the same shape and floating-point type; rows sum to anything from 0 to 1 (a little
+    more where places are uncounted). Raises ValueError as relu does.
+
+    Source: "sigmoid over length" of chapter 6; Gu et al. (2024) train a language model with a sigmoid.
+    """
+    scores, _ = _scores(scores, axis)
+    exps = np.exp(-np.abs(scores))  # never above 1: cannot overflow
+    return np.where(scores >= 0, 1, exps) / (1 + exps) / _count(scores, axis, uncounted)
+
+
+def _scores(scores, axis):
+    """The scores as a floating-point array and their maximum, checked for NaN, +inf and an empty axis."""
+    scores = _floating(scores, "scores")
+    if scores.ndim == 0 or scores.shape[axis] == 0:
+        raise ValueError(
+            f"scores have shape {scores.shape}: weights need at least one score along axis {axis}. "
+            "Give a non-empty array."
+        )
+    top = np.max(scores, axis, keepdims=True)
+    if not (top < np.inf).all():  # False for NaN, too
+        raise ValueError("scores hold NaN or +inf, expected finite numbers (or -inf for a masked place).")
+    return scores, top
+
+
+def _count(scores, axis, uncounted):
+    """How many places count for each query, of the scores' type, with the axis kept."""
+    if isinstance(uncounted, bool) or not isinstance(uncounted, (int, np.integer)) or uncounted < 0:
+        raise ValueError(f"uncounted is {uncounted!r}, expected a whole number of places, 0 or more.")
+    seen = np.sum(~np.isneginf(scores), axis=axis, keepdims=True)
+    return np.maximum(seen - uncounted, 1).astype(scores.dtype)
+
+
+def _check_sink(sink, scores, one_a_row, axis):
+    """The sink's score in the type of the scores, checked to be finite and to fit."""
+    sink = np.asarray(sink).astype(scores.dtype)
+    try:
+        fits = np.broadcast_shapes(sink.shape, one_a_row) == one_a_row
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"sink has shape {sink.shape}, expected one that broadcasts to the scores {scores.shape} "
+            f"and has length 1 along axis {axis}. For a number a head use (heads, 1, 1)."
+        )
+    if not np.isfinite(sink).all():
+        raise ValueError("sink contains NaN or inf, expected finite scores. Use softmax for no sink at all.")
+    return sink

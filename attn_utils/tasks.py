@@ -213,3 +213,55 @@ def _finish(sentences, animal, fits_animal, words, rng):
     for_place = rng.choice(words["place_adjectives"], size=n)  # (n,)
     sentences[:, PRONOUN_ADJECTIVE] = np.where(fits_animal, for_animal, for_place)
     return sentences, np.where(fits_animal, animal, place), np.where(fits_animal, place, animal)
+
+
+# ------------------------------------------------------- the trigger task (chapter 6)
+
+BOS_FLAG, TRIGGER_FLAG, CONTENT_FLAG = 0, 1, -1  # the coordinates that say what a token is
+
+
+def trigger_sequences(n, rng, n_tokens=16, d=16, bos=True, place=None):
+    """Draw sequences for the trigger task: report the mean at the trigger, do nothing elsewhere.
+
+    n         number of sequences, or a shape such as (3, 128)
+    rng       numpy.random.Generator
+    n_tokens  tokens in a sequence, the BOS token included, at least 4
+    d         coordinates of a token, at least 4
+    bos       False leaves the BOS token out, which makes the sequences one token shorter
+    place     the trigger's place, counted from 0 with the BOS token; drawn evenly from 2 to n_tokens - 1 when None
+
+    Coordinate 0 is 1 for BOS, coordinate 1 for the trigger, the last for ordinary tokens, and 0 otherwise. The
+    coordinates between are uniform on (-1, 1) for all tokens but BOS, the trigger included.
+    Returns (X, Y, place): tokens and targets (*n, n_tokens, d), float32, and the row of the trigger in them (*n).
+    Y is zero but for the trigger's row: the mean of all tokens up to and including the trigger, without BOS.
+    Raises ValueError for sizes that are too small, a place outside its range, or an rng that is no Generator.
+
+    Source: the code of Ran-Milo (2026).
+    """
+    _check_rng(rng)
+    shape = _check_trigger(n, n_tokens, d, place)
+    X = rng.random((*shape, n_tokens, d), dtype=np.float32) * 2 - 1  # (*n, n_tokens, d)
+    X[..., [BOS_FLAG, TRIGGER_FLAG]] = 0
+    X[..., CONTENT_FLAG] = 1
+    X[..., 0, :] = np.eye(d, dtype=np.float32)[BOS_FLAG]
+    at = rng.integers(2, n_tokens, size=shape) if place is None else np.full(shape, place)  # (*n,)
+    trigger = np.arange(n_tokens) == at[..., None]  # (*n, n_tokens)
+    X[trigger, TRIGGER_FLAG], X[trigger, CONTENT_FLAG] = 1, 0
+    Y = np.zeros_like(X)
+    before = (np.arange(n_tokens) <= at[..., None]) & (np.arange(n_tokens) > 0)  # (*n, n_tokens)
+    total = (before[..., None, :].astype(np.float32) @ X)[..., 0, :]  # (*n, d)
+    Y[trigger] = (total / at[..., None].astype(np.float32)).reshape(-1, d)
+    return (X, Y, at) if bos else (X[..., 1:, :], Y[..., 1:, :], at - 1)
+
+
+def _check_trigger(n, n_tokens, d, place):
+    """The shape of the draw, checked along with the sizes."""
+    shape = tuple(n) if isinstance(n, (tuple, list)) else (n,)
+    for name, value, least in [("n", size, 1) for size in shape] + [("n_tokens", n_tokens, 4), ("d", d, 4)]:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}.")
+    if place is not None and not 2 <= place < n_tokens:
+        raise ValueError(
+            f"place is {place!r}, expected one from 2 to {n_tokens - 1}: 0 is BOS, and a token has to stand before."
+        )
+    return shape

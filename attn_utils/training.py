@@ -2,13 +2,17 @@
 
 Losses are written with `import autograd.numpy as np`. The softmax and the cross-entropy carry gradients
 derived by hand (chapter 2 derives the first), which is faster and stays finite where exp overflows.
+So do the alternatives to the softmax of chapter 6.
 """
 
 import numpy
-from autograd import numpy as np
 from autograd import value_and_grad
 from autograd.extend import defvjp, primitive
 
+from attn_utils.attention import _count
+from attn_utils.attention import relu as _relu
+from attn_utils.attention import sigmoid as _sigmoid
+from attn_utils.attention import sink_softmax as _sink_softmax
 from attn_utils.attention import softmax as _softmax
 
 
@@ -22,18 +26,98 @@ softmax.__doc__ = "attn_utils.softmax with its gradient: J g = w * (g - <g, w>),
 defvjp(softmax, _softmax_gradient)
 
 
-def attend(Q, K, V, mask=None, scale=None):
+def _sink_softmax_gradient(weights, scores, sink, axis=-1):
+    # the softmax's J with one more place whose value is 0: the same formula, although a row sums to less than one
+    return _softmax_gradient(weights, scores, axis)
+
+
+def _sink_gradient(weights, scores, sink, axis=-1):
+    # d w_j / d sink = -w_j w_sink, where w_sink = 1 - sum_j w_j
+    def gradient(g):
+        missing = 1 - numpy.sum(weights, axis=axis, keepdims=True)
+        step = -numpy.sum(g * weights, axis=axis, keepdims=True) * missing
+        return _sum_to(step, numpy.shape(sink)).astype(weights.dtype)
+
+    return gradient
+
+
+def _sum_to(array, shape):
+    """Sum over the axes along which something of this shape was broadcast."""
+    if array.shape == shape:
+        return array
+    array = array.sum(axis=tuple(range(array.ndim - len(shape))))
+    stretched = tuple(i for i, n in enumerate(shape) if n < array.shape[i])
+    return array.sum(axis=stretched, keepdims=True)
+
+
+sink_softmax = primitive(_sink_softmax)
+sink_softmax.__doc__ = "attn_utils.attention.sink_softmax with its gradient, for the sink as well."
+defvjp(sink_softmax, _sink_softmax_gradient, _sink_gradient)
+
+
+def softmax1(scores, axis=-1):
+    """attn_utils.attention.softmax1, differentiable by autograd."""
+    return sink_softmax(scores, 0.0, axis)
+
+
+def _relu_gradient(weights, scores, axis=-1, uncounted=0):
+    share = 1 / _count(scores, axis, uncounted)
+    return lambda g: g * (weights > 0) * share
+
+
+relu = primitive(_relu)
+relu.__doc__ = "attn_utils.attention.relu with its gradient: 1 / count where the score is positive."
+defvjp(relu, _relu_gradient)
+
+
+def _sigmoid_gradient(weights, scores, axis=-1, uncounted=0):
+    count = _count(scores, axis, uncounted)
+    return lambda g: g * weights * (1 - weights * count)  # the logistic function f has f' = f (1 - f)
+
+
+sigmoid = primitive(_sigmoid)
+sigmoid.__doc__ = "attn_utils.attention.sigmoid with its gradient: f (1 - f) / count."
+defvjp(sigmoid, _sigmoid_gradient)
+
+
+@primitive
+def masked_scores(Q, K, mask, scale):
+    """scale * Q K^T, with -inf where the mask is False.
+
+    The gradient is that of the unmasked scores: every weighting passes back zero where a score is -inf.
+    """
+    scores = Q @ numpy.swapaxes(K, -1, -2)  # (..., n_queries, n_keys)
+    if scale != 1:
+        scores *= scale
+    if mask is not None:
+        numpy.copyto(scores, -numpy.inf, where=numpy.logical_not(mask))
+    return scores
+
+
+defvjp(
+    masked_scores,
+    lambda scores, Q, K, mask, scale: lambda g: _sum_to((g @ K) * _like(scale, g), Q.shape),
+    lambda scores, Q, K, mask, scale: lambda g: _sum_to((numpy.swapaxes(g, -1, -2) @ Q) * _like(scale, g), K.shape),
+    None,
+    None,
+)
+
+
+def _like(number, array):
+    return array.dtype.type(number)
+
+
+def attend(Q, K, V, mask=None, scale=None, weighting=softmax):
     """attn_utils.attention for training: the same shapes and result, differentiable by autograd.
 
     Q (..., n_queries, d_k), K (..., n_keys, d_k), V (..., n_keys, d_v); mask True where a query may look;
-    scale 1/sqrt(d_k) when None. Returns (output, weights).
+    scale 1/sqrt(d_k) when None; weighting softmax, or another of this module's functions from scores to weights.
+    Returns (output, weights).
     Inputs are not checked here, for speed: attn_utils.attention says what is wrong with a shape.
     """
     scale = 1 / numpy.sqrt(Q.shape[-1]) if scale is None else scale
-    scores = (Q @ np.swapaxes(K, -1, -2)) * float(scale)  # (..., n_queries, n_keys)
-    if mask is not None:
-        scores = np.where(mask, scores, -numpy.inf)
-    weights = softmax(scores)  # (..., n_queries, n_keys)
+    scores = masked_scores(Q, K, mask, float(scale))  # (..., n_queries, n_keys)
+    weights = weighting(scores)  # (..., n_queries, n_keys)
     return weights @ V, weights
 
 
@@ -62,7 +146,20 @@ def _cross_entropy_gradient(loss, logits, targets):
 defvjp(cross_entropy, _cross_entropy_gradient, None)
 
 
-def fit(loss, params, batch, steps, *, rng, lr=1e-2, weight_decay=0.0, on_step=None, progress=True):
+@primitive
+def squared_error(output, target):
+    """Mean of (output - target)^2 over all numbers of two arrays of the same shape. Returns one number."""
+    return numpy.mean((output - target) ** 2)
+
+
+defvjp(
+    squared_error,
+    lambda loss, output, target: lambda g: (output - target) * (2 * g / output.size).astype(output.dtype),
+    None,
+)
+
+
+def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_decay=0.0, on_step=None, progress=True):
     """Minimise a loss with Adam and return what was learned.
 
     loss          loss(params, *batch(rng)) -> one number, written with autograd.numpy
@@ -70,19 +167,20 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, weight_decay=0.0, on_step=N
     batch         batch(rng) -> tuple of arrays, drawn anew at every step
     steps         number of steps
     rng           numpy.random.Generator, handed to batch
-    lr            learning rate of Adam (betas .9 and .999)
+    lr            learning rate of Adam: a number, or a function of the step (from 1)
+    betas         how much of the running means of gradient and squared gradient Adam keeps at a step
     weight_decay  decoupled, as in AdamW: every step also shrinks the parameters by lr * weight_decay
-    on_step       on_step(step, params), called after each step (from 1)
+    on_step       on_step(step, params), called after each step (from 1); returning True stops the training
     progress      show a bar in a live kernel; it leaves no trace in stored outputs
 
-    Returns (params, losses): the learned dict and an array (steps,) of the loss before each step.
+    Returns (params, losses): the learned dict and an array of the loss before each step taken.
     An interrupt (Ctrl-C, the stop button) returns what was learned so far.
     Raises ValueError for bad arguments, FloatingPointError when the loss or a gradient is not finite
     (naming the step and the parameter).
 
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
-    _check_fit(params, steps, rng, lr)
+    _check_fit(params, steps, rng, lr, betas)
     params = {name: numpy.array(value) for name, value in params.items()}
     moments = {name: (numpy.zeros_like(value), numpy.zeros_like(value)) for name, value in params.items()}
     step_loss = value_and_grad(loss)
@@ -92,17 +190,18 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, weight_decay=0.0, on_step=N
             for step in range(1, steps + 1):
                 value, gradients = step_loss(params, *batch(rng))
                 _check_finite(step, value, gradients)
-                params, moments = _adam(params, gradients, moments, step, lr, weight_decay)
+                rate = lr(step) if callable(lr) else lr
+                params, moments = _adam(params, gradients, moments, step, rate, weight_decay, *betas)
                 losses.append(float(value))
                 bar.show(step, losses[-1])
-                if on_step is not None:
-                    on_step(step, params)
+                if on_step is not None and on_step(step, params) is True:
+                    break
         except KeyboardInterrupt:
             print(f"Interrupted after {len(losses)} of {steps} steps: returning what was learned so far.")
     return params, numpy.array(losses)
 
 
-def _adam(params, gradients, moments, step, lr, weight_decay, beta1=0.9, beta2=0.999, epsilon=1e-8):
+def _adam(params, gradients, moments, step, lr, weight_decay, beta1, beta2, epsilon=1e-8):
     """One step of Adam for every parameter; returns new dicts."""
     new_params, new_moments = {}, {}
     for name, value in params.items():
@@ -115,13 +214,15 @@ def _adam(params, gradients, moments, step, lr, weight_decay, beta1=0.9, beta2=0
     return new_params, new_moments
 
 
-def _check_fit(params, steps, rng, lr):
+def _check_fit(params, steps, rng, lr, betas):
     if not isinstance(rng, numpy.random.Generator):
         raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
     if not isinstance(steps, (int, numpy.integer)) or steps < 1:
         raise ValueError(f"steps is {steps!r}, expected a positive whole number.")
-    if not lr > 0:
+    if not callable(lr) and not lr > 0:
         raise ValueError(f"lr is {lr!r}, expected a positive learning rate, such as 0.01.")
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ValueError(f"betas are {betas!r}, expected two numbers of at least 0 and below 1, such as (0.9, 0.999).")
     for name, value in params.items():
         if numpy.asarray(value).dtype.kind != "f":
             raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected floating point.")

@@ -190,4 +190,79 @@ def bad_input_is_named(m):
         raises(lambda n=n: m.causal_mask(n), "n is")
 
 
+def a_sink_is_one_more_key_without_a_token(m):
+    scores = np.where(RNG.random((2, 3, 4, 5)) < 0.8, RNG.normal(size=(2, 3, 4, 5)), -np.inf)
+    for axis in (1, -1):
+        shape = list(scores.shape)
+        shape[axis] = 1
+        for sink in (0.7, RNG.normal(size=shape)):
+            wider = np.concatenate([scores, np.broadcast_to(sink, shape)], axis=axis)
+            expected = np.delete(m.softmax(wider, axis), -1, axis=axis)
+            np.testing.assert_allclose(m.sink_softmax(scores, sink, axis), expected, rtol=1e-12, atol=1e-15)
+    a_head = RNG.normal(size=(3, 1, 1))
+    np.testing.assert_allclose(m.sink_softmax(scores, a_head)[1, 2], m.sink_softmax(scores[1, 2], a_head[2, 0, 0]))
+
+
+def softmax1_can_look_nowhere(m):
+    scores = RNG.normal(size=(4, 6))
+    exps = np.exp(scores)
+    np.testing.assert_allclose(m.softmax1(scores), exps / (1 + exps.sum(axis=-1, keepdims=True)), rtol=1e-12)
+    np.testing.assert_allclose(m.softmax1(scores, axis=0), exps / (1 + exps.sum(axis=0)), rtol=1e-12)
+    assert m.softmax1(scores - 50).sum() < 1e-15 and (m.softmax1(np.full((2, 3), -np.inf)) == 0).all()
+
+
+def relu_and_sigmoid_divide_by_a_count(m):
+    scores = np.where(m.causal_mask(5), RNG.normal(size=(3, 5, 5)), -np.inf)
+    for uncounted in (0, 1):
+        relu, sigmoid = m.relu(scores, uncounted=uncounted), m.sigmoid(scores, uncounted=uncounted)
+        for row, column in np.argwhere(m.causal_mask(5)):
+            s, count = scores[:, row, column], max(row + 1 - uncounted, 1)
+            np.testing.assert_allclose(relu[:, row, column], np.where(s > 0, s, 0) / count, rtol=1e-12)
+            np.testing.assert_allclose(sigmoid[:, row, column], 1 / (1 + np.exp(-s)) / count, rtol=1e-12)
+        assert (relu[:, ~m.causal_mask(5)] == 0).all() and (sigmoid[:, ~m.causal_mask(5)] == 0).all()
+    for function in (m.relu, m.sigmoid):
+        np.testing.assert_allclose(function(scores, axis=1), np.swapaxes(function(np.swapaxes(scores, 1, 2)), 1, 2))
+        np.testing.assert_allclose(function(scores), function(scores, uncounted=0))
+        assert (function(np.full((2, 3), -np.inf)) == 0).all()
+
+
+def alternatives_stay_finite_and_keep_their_type(m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for dtype in (np.float16, np.float32, np.float64):
+            big = np.array([[6e4, -6e4, 0.0], [-6e4, -6e4, -np.inf], [-np.inf, -np.inf, -np.inf]], dtype)
+            for weights in (m.softmax1(big), m.sink_softmax(big, -6e4), m.sink_softmax(big, 6e4), m.sigmoid(big)):
+                assert weights.dtype == dtype and np.isfinite(weights).all() and (weights[2] == 0).all()
+            assert m.relu(big).dtype == dtype and m.relu(big)[0, 0] == dtype(6e4) / dtype(3)
+            np.testing.assert_allclose(m.softmax1(big)[0], [1, 0, 0])
+            np.testing.assert_allclose(m.sink_softmax(big, -6e4)[1], [1 / 3, 1 / 3, 0], rtol=2e-3)
+            np.testing.assert_allclose(m.sink_softmax(big, 6e4)[0], [1 / 2, 0, 0])
+    for function in (m.softmax1, m.relu, m.sigmoid):
+        assert function([1, 2, 3]).dtype == np.float64
+
+
+def alternatives_fit_into_attention(m):
+    for weighting in (m.softmax1, m.relu, m.sigmoid, lambda s: m.sink_softmax(s, 0.3)):
+        output, weights = m.attention(Q, K, V, mask=m.causal_mask(7)[:5], weighting=weighting)
+        scores = np.where(m.causal_mask(7)[:5], Q @ np.swapaxes(K, -1, -2) / np.sqrt(8), -np.inf)
+        np.testing.assert_allclose(weights, weighting(scores), rtol=1e-12)
+        np.testing.assert_allclose(output, weighting(scores) @ V, rtol=1e-12)
+
+
+def bad_input_of_alternatives_is_named(m):
+    for function in (m.softmax1, m.relu, m.sigmoid, lambda s: m.sink_softmax(s, 0.0)):
+        raises(lambda f=function: f(np.zeros((2, 0))), "at least one")
+        raises(lambda f=function: f(1.0), "at least one")
+        raises(lambda f=function: f([1, np.nan]), "NaN")
+        raises(lambda f=function: f([1, np.inf]), "inf")
+    for function in (m.relu, m.sigmoid):
+        for uncounted in (-1, 0.5, True):
+            raises(lambda f=function, u=uncounted: f([1.0], uncounted=u), "uncounted")
+    scores = np.zeros((2, 3, 4))
+    for sink in (np.zeros(3), np.zeros(4), np.zeros((5, 2, 3, 1))):
+        raises(lambda sink=sink: m.sink_softmax(scores, sink), "sink", str(sink.shape))
+    raises(lambda: m.sink_softmax(scores, np.nan), "sink")
+    raises(lambda: m.sink_softmax(scores, -np.inf), "sink")
+
+
 CHECKS = [check for name, check in list(globals().items()) if callable(check) and name not in ("reference", "raises")]

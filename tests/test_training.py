@@ -1,6 +1,7 @@
 """The training loop and its hand-derived gradients."""
 
 import _thread
+import sys
 
 import autograd.numpy as anp
 import numpy as np
@@ -10,7 +11,17 @@ from autograd.test_util import check_grads
 
 import attn_utils
 from attn_utils import causal_mask
-from attn_utils.training import attend, cross_entropy, fit, softmax
+from attn_utils.training import (
+    attend,
+    cross_entropy,
+    fit,
+    relu,
+    sigmoid,
+    sink_softmax,
+    softmax,
+    softmax1,
+    squared_error,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -63,6 +74,60 @@ def test_attend_gradients():
             )((Q, K, V)[argument])
 
 
+@pytest.mark.parametrize("uncounted", [0, 1])
+@pytest.mark.parametrize("function", [relu, sigmoid])
+def test_gradients_of_weights_over_a_count(function, uncounted):
+    scores = RNG.normal(size=(3, 4))
+    scores += 0.1 * np.sign(scores)  # away from the corner of the relu
+    for axis in (0, -1):
+        check_grads(lambda s, a=axis: anp.sum(function(s, a, uncounted) ** 3), modes=["rev"], order=1)(scores)
+
+
+@pytest.mark.parametrize("sink", [0.3, RNG.normal(size=(3, 1)), RNG.normal(size=(2, 1, 1)), RNG.normal(size=(1,))])
+def test_gradients_of_a_softmax_with_a_sink(sink):
+    scores = RNG.normal(size=(2, 3, 4))
+    cubes = lambda s, b: anp.sum(sink_softmax(s, b) ** 3)  # noqa: E731
+    check_grads(lambda s: cubes(s, sink), modes=["rev"], order=1)(scores)
+    check_grads(lambda b: cubes(scores, b), modes=["rev"], order=1)(sink)
+    check_grads(lambda s: anp.sum(softmax1(s, 0) ** 3), modes=["rev"], order=1)(scores)
+
+
+def test_no_gradient_reaches_a_masked_score():
+    scores = np.array([[1.0, -np.inf, 2.0], [-np.inf] * 3])
+    for weighting in (softmax, softmax1, relu, sigmoid, lambda s: sink_softmax(s, 0.4)):
+        gradient = grad(lambda s, w=weighting: anp.sum(w(s) ** 2))(scores)
+        assert np.isfinite(gradient).all() and gradient[0, 1] == 0 and (gradient[1] == 0).all()
+
+
+@pytest.mark.parametrize("weighting", [softmax1, relu, sigmoid])
+def test_attend_with_another_weighting(weighting):
+    Q, K, V = (RNG.normal(size=(2, 4, 3)) for _ in range(3))
+    plain = getattr(sys.modules["attn_utils.attention"], weighting.__name__)
+    ours = attend(Q, K, V, mask=causal_mask(4), weighting=weighting)
+    theirs = attn_utils.attention(Q, K, V, mask=causal_mask(4), weighting=plain)
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-12)
+    loss = lambda q: anp.sum(attend(q, K, V, mask=causal_mask(4), weighting=weighting)[0] ** 2)  # noqa: E731
+    check_grads(loss, modes=["rev"], order=1)(Q)
+
+
+def test_attend_broadcasts_and_so_does_its_gradient():
+    Q, K, V = RNG.normal(size=(2, 3, 4, 5)), RNG.normal(size=(3, 4, 5)), RNG.normal(size=(2, 1, 4, 5))
+    for argument in range(3):
+        check_grads(
+            lambda x, i=argument: anp.sum(attend(*[x if j == i else a for j, a in enumerate((Q, K, V))])[0] ** 2),
+            modes=["rev"],
+            order=1,
+        )((Q, K, V)[argument])
+
+
+def test_squared_error_value_and_gradient():
+    output, target = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(2, 3, 4))
+    assert squared_error(output, target) == pytest.approx(((output - target) ** 2).sum() / 24)
+    check_grads(lambda x: squared_error(x, target), modes=["rev"], order=1)(output)
+    assert grad(squared_error)(output.astype(np.float32), target.astype(np.float32)).dtype == np.float32
+
+
 def bowl(params, centre):
     return anp.sum((params["x"] - centre) ** 2)
 
@@ -107,6 +172,25 @@ def test_fit_keeps_types_repeats_and_calls_back():
     assert [step for step, _ in seen] == [1, 2, 3, 4, 5] * 2 and not (seen[0][1] == seen[4][1]).all()
 
 
+def test_fit_stops_when_it_is_told():
+    seen = []
+    stop = lambda step, params: seen.append(step) or step == 4  # noqa: E731
+    params, losses = fit(bowl, {"x": np.zeros(2)}, constant_batch, 50, rng=RNG, on_step=stop, progress=False)
+    assert seen == [1, 2, 3, 4] and losses.shape == (4,) and params["x"][0] > 0
+
+
+def test_fit_takes_a_schedule_and_betas():
+    """Two steps against the definition, the rate halved at the second."""
+    x, m, v = np.array([0.5, -1.0]), 0, 0
+    for t, rate in ((1, 0.1), (2, 0.05)):
+        g = 2 * (x - [1.0, -2.0])
+        m, v = 0.8 * m + 0.2 * g, 0.95 * v + 0.05 * g**2
+        x = x - rate * m / (1 - 0.8**t) / (np.sqrt(v / (1 - 0.95**t)) + 1e-8)
+    options = {"lr": lambda step: 0.1 / step, "betas": (0.8, 0.95), "progress": False}
+    params, _ = fit(bowl, {"x": np.array([0.5, -1.0])}, constant_batch, 2, rng=RNG, **options)
+    np.testing.assert_allclose(params["x"], x, rtol=1e-12)
+
+
 def test_an_interrupt_returns_what_was_learned(capsys):
     def interrupt(step, params):
         if step == 3:
@@ -132,6 +216,8 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_step():
         ({"steps": 2.5}, "steps"),
         ({"rng": 3}, "rng"),
         ({"lr": 0}, "lr"),
+        ({"betas": (0.9, 1.0)}, "betas"),
+        ({"betas": (0.9,)}, "betas"),
         ({"params": {"x": np.arange(3)}}, "'x'"),
     ],
 )
