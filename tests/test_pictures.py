@@ -15,10 +15,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def bars(heights, size=(4, 3)):
-    figure, ax = plt.subplots(figsize=size)
-    ax.bar(range(len(heights)), heights)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    with plt.style.context("default", after_reset=True):  # whatever style is in force
+        figure, ax = plt.subplots(figsize=size)
+        ax.bar(range(len(heights)), heights)
+        figure.savefig(buffer, format="png")
     plt.close(figure)
     return buffer.getvalue()
 
