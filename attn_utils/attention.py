@@ -76,6 +76,8 @@ def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
     _check_shapes(Q, K, V)
     scale = 1 / np.sqrt(Q.shape[-1]) if scale is None else _check_scale(scale)
     scores = Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)  # (..., n_queries, n_keys)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"scale * Q K^T overflows {scores.dtype}. Use float64, or smaller inputs.")
     if mask is not None:
         scores = np.where(_check_mask(mask, scores.shape), scores, scores.dtype.type(-np.inf))
     weights = weighting(scores)  # (..., n_queries, n_keys)

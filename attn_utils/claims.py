@@ -26,6 +26,8 @@ def report(claim_id, value, here=None):
     """
     row = _row(claim_id)
     text = here if here is not None else _format(value)
+    if " | " in str(text) or len(str(text).splitlines()) > 1:
+        raise ValueError(f"{claim_id}: here is {text!r}, expected one line without ' | ', which separates the parts.")
     line = f"{claim_id} | source: {row['theirs']} | here: {text} | {verdict(row, value)}"
     _reported[claim_id] = line
     print(line)
@@ -103,7 +105,13 @@ def _holds(rule, value, row):
 
 
 def _part_holds(name, bound, value, row):
+    if np.size(value) == 0 or _has_nan(value):
+        raise ValueError(
+            f"{row['id']}: NaN or nothing cannot be judged (here {_format(value)!r}). Pass what was measured."
+        )
     if name == "equal":
+        if np.shape(value) != np.shape(bound) or isinstance(value, str) != isinstance(bound, str):
+            raise ValueError(f"{row['id']}: got {value!r}, expected a value of the kind of {bound!r}.")
         return bool(np.array_equal(value, bound))
     if name not in RULES:
         raise ValueError(f"{row['id']}: unknown rule {name!r}, expected one of equal, {', '.join(RULES)}.")
@@ -114,6 +122,11 @@ def _part_holds(name, bound, value, row):
     if name in ("within", "relative") and value.shape != theirs.shape:
         raise ValueError(f"{row['id']}: got {value.size} numbers, expected {theirs.size} as in the source.")
     return bool(np.all(RULES[name](value, bound, theirs)))
+
+
+def _has_nan(value):
+    array = np.asarray(value)
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
 
 
 def _format(value):

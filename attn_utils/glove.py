@@ -50,10 +50,11 @@ def embed(words, kv):
     """
     if isinstance(words, str):
         raise ValueError(f"words is the string {words!r}, expected a list of words. Split it first: {words!r}.split().")
-    if len(words) == 0:
+    words = list(words)
+    if not words:
         raise ValueError("words is empty, expected at least one word.")
     for word in words:
-        if word not in kv:
+        if not isinstance(word, str) or word not in kv:  # a number would be taken for a row
             raise ValueError(f"{word!r} is not among the {len(kv)} known words. {_suggestion(str(word), kv)}")
     return np.stack([kv[word] for word in words])  # (n_tokens, 50)
 

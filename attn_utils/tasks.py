@@ -260,8 +260,10 @@ def _check_trigger(n, n_tokens, d, place):
     for name, value, least in [("n", size, 1) for size in shape] + [("n_tokens", n_tokens, 4), ("d", d, 4)]:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}.")
-    if place is not None and not 2 <= place < n_tokens:
+    whole = isinstance(place, (int, np.integer)) and not isinstance(place, bool)
+    if place is not None and not (whole and 2 <= place < n_tokens):
         raise ValueError(
-            f"place is {place!r}, expected one from 2 to {n_tokens - 1}: 0 is BOS, and a token has to stand before."
+            f"place is {place!r}, expected a whole number from 2 to {n_tokens - 1}: "
+            "0 is BOS, and a token has to stand before."
         )
     return shape

@@ -127,6 +127,8 @@ def cross_entropy(logits, targets):
 
     logits (..., n_classes); targets, whole numbers of shape (...). Returns one number.
     """
+    if numpy.shape(targets) != logits.shape[:-1]:
+        raise ValueError(f"targets have shape {numpy.shape(targets)}, expected {logits.shape[:-1]}: one a row.")
     shifted = logits - numpy.max(logits, axis=-1, keepdims=True)
     log_total = numpy.log(numpy.sum(numpy.exp(shifted), axis=-1))  # (...)
     chosen = numpy.take_along_axis(shifted, numpy.asarray(targets)[..., None], axis=-1)[..., 0]  # (...)
@@ -149,6 +151,11 @@ defvjp(cross_entropy, _cross_entropy_gradient, None)
 @primitive
 def squared_error(output, target):
     """Mean of (output - target)^2 over all numbers of two arrays of the same shape. Returns one number."""
+    if numpy.shape(output) != numpy.shape(target):
+        raise ValueError(
+            f"output has shape {numpy.shape(output)} and target {numpy.shape(target)}, expected the same. "
+            "A column (n, 1) and a vector (n,) would be compared each with each."
+        )
     return numpy.mean((output - target) ** 2)
 
 
@@ -194,8 +201,10 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
                 params, moments = _adam(params, gradients, moments, step, rate, weight_decay, *betas)
                 losses.append(float(value))
                 bar.show(step, losses[-1])
-                if on_step is not None and on_step(step, params) is True:
-                    break
+                if on_step is not None:
+                    stop = on_step(step, params)
+                    if isinstance(stop, (bool, numpy.bool_)) and stop:
+                        break
         except KeyboardInterrupt:
             print(f"Interrupted after {len(losses)} of {steps} steps: returning what was learned so far.")
     return params, numpy.array(losses)
@@ -224,8 +233,8 @@ def _check_fit(params, steps, rng, lr, betas):
     if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
         raise ValueError(f"betas are {betas!r}, expected two numbers of at least 0 and below 1, such as (0.9, 0.999).")
     for name, value in params.items():
-        if numpy.asarray(value).dtype.kind != "f":
-            raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected floating point.")
+        if numpy.asarray(value).dtype not in (numpy.float32, numpy.float64):  # Adam's 1e-8 is zero in float16
+            raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected float32 or float64.")
 
 
 def _check_finite(step, value, gradients):

@@ -11,6 +11,7 @@ import numpy
 from autograd import numpy as np
 from autograd.extend import defvjp, primitive
 
+from attn_utils.attention import _check_mask
 from attn_utils.training import attend, sigmoid, softmax
 
 
@@ -28,11 +29,15 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, models=(), std=0
     Returns a dict from name to array, for layer 0, 1, ...:
     W_Q, W_K, W_V (*models, n_heads, d, d_head), W_O (*models, n_heads, d_head, d), W_G (*models, n_heads, d, 1),
     sink (*models, n_heads, 1, 1, 1).
-    Raises ValueError when a size is not a positive whole number.
+    Raises ValueError when a size is not a positive whole number, models no tuple, or rng no Generator.
 
     Source: the initialisation of Ran-Milo (2026), whose heads have the full width, d_head = d.
     """
     d_head = d if d_head is None else d_head
+    if not isinstance(rng, numpy.random.Generator):
+        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
+    if not isinstance(models, (tuple, list)):
+        raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
     for name, size in (("n_layers", n_layers), ("n_heads", n_heads), ("d", d), ("d_head", d_head)):
         if isinstance(size, bool) or not isinstance(size, (int, numpy.integer)) or size < 1:
             raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
@@ -62,12 +67,15 @@ def transformer(params, X, *, mask=None, weighting=softmax, scale=None, skip=Tru
 
     Returns (output, weights): an array of the shape of X, and a list with the weights of each layer,
     (*models, n_heads, ..., n_tokens, n_tokens).
-    Raises ValueError when X does not fit the parameters, or these hold no layer.
+    Raises ValueError when X does not fit the parameters, when these hold no layer or an incomplete one, or when
+    the mask is not boolean or does not fit.
 
     Source: Vaswani et al. (2017) without feed-forward parts; the gate as in Qiu et al. (2025), one number a head.
     """
-    layers = split_layers(params)
+    layers, X = split_layers(params), X if hasattr(X, "shape") else numpy.asarray(X)
     _check_input(layers, X)
+    if mask is not None:
+        mask = _check_mask(mask, (X.shape[-2], X.shape[-2]))
     stream, seen = X, []
     for layer in layers:
         change, weights = attention_layer(layer, stream if norm is None else norm(stream), mask, weighting, scale)
@@ -84,6 +92,8 @@ def attention_layer(layer, X, mask=None, weighting=softmax, scale=None):
     Returns (output, weights), (*models, ..., n_tokens, d) and (*models, n_heads, ..., n_tokens, n_tokens).
     """
     Q, K, V = (project(X, layer[name]) for name in ("W_Q", "W_K", "W_V"))  # (*models, n_heads, ..., n_tokens, d_head)
+    if "sink" in layer and weighting is softmax:
+        raise ValueError("the layer has a sink, which softmax does not take. Pass weighting=sink_softmax.")
     weigh = weighting if "sink" not in layer else lambda scores: weighting(scores, _fit_axes(layer["sink"], scores))
     mixed, weights = attend(Q, K, V, mask=mask, scale=scale, weighting=weigh)
     if "W_G" in layer:
@@ -138,6 +148,8 @@ def split_layers(params):
     layers = {}
     for name, value in params.items():
         layer, _, short = name.partition(".")
+        if not (layer.isdecimal() and short):
+            raise ValueError(f"a parameter is called {name!r}, expected a layer and a name, such as '0.W_Q'.")
         layers.setdefault(int(layer), {})[short] = value
     return [layers[layer] for layer in sorted(layers)]
 
@@ -151,6 +163,10 @@ def _fit_axes(sink, scores):
 def _check_input(layers, X):
     if not layers:
         raise ValueError("params hold no layer, expected names such as '0.W_Q'. Draw them with init_transformer.")
+    for i, layer in enumerate(layers):
+        missing = [name for name in ("W_Q", "W_K", "W_V", "W_O") if name not in layer]
+        if missing:
+            raise ValueError(f"layer {i} has no {', '.join(missing)}, expected all of W_Q, W_K, W_V and W_O.")
     W = layers[0]["W_Q"]
     models, d = W.shape[:-3], W.shape[-2]
     if X.ndim < len(models) + 2 or X.shape[-1] != d or X.shape[: len(models)] != models or 0 in X.shape:

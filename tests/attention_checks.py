@@ -166,6 +166,12 @@ def another_weighting_takes_the_softmax_place(m):
     assert (weights >= 0).all() and not np.allclose(weights.sum(axis=-1), 1)
 
 
+def overflow_is_no_mask(m):
+    with np.errstate(over="ignore"):
+        big = np.full((2, 100), 200, np.float16)
+        raises(lambda: m.attention(big, -big / 20, np.eye(2, dtype=np.float16)), "overflows float16")
+
+
 def bad_input_is_named(m):
     q, k, v = Q[0, 0], K[0, 0], V[0, 0]
     raises(lambda: m.attention(q[:, :4], k, v), "d_k = 4", "d_k = 8")

@@ -143,6 +143,11 @@ def test_setup_cell_installs_a_wheel(fresh_reader, wheel):
     assert fresh_reader.run(VERSIONS).stdout == before != ""
 
 
+def test_setup_cell_names_a_folder_without_the_package(reader, tmp_path):
+    done = reader.run(setup_cell(), source=str(tmp_path))
+    assert done.returncode != 0 and str(tmp_path) in done.stderr and "ModuleNotFoundError" not in done.stderr
+
+
 def test_setup_cell_says_that_a_source_is_wrong(reader):
     done = reader.run(setup_cell(), source="no-such-folder/attn_utils.zip")
     assert done.returncode != 0

@@ -48,6 +48,17 @@ def test_the_verdict_follows_from_the_value(rule, good, bad):
     assert verdict(row(partly=partly), bad) == "differs: so it is"
 
 
+def test_a_value_of_another_kind_is_no_verdict():
+    for rule, value in (
+        ({"equal": 11}, "11"),
+        ({"equal": 11}, [11]),
+        ({"equal": 3}, float("nan")),
+        ({"at_least": 1}, []),
+    ):
+        with pytest.raises(ValueError):
+            verdict(row(close=rule), value)
+
+
 def test_lists_are_compared_number_by_number():
     claim = row(value=[1, 2], close={"within": 0.1})
     assert verdict(claim, [1.05, 2]) == "reproduced" and verdict(claim, [1.05, 2.2]) == "differs: so it is"
@@ -87,6 +98,12 @@ def test_report_prints_one_line(two_claims, capsys):
     ]
 
 
+@pytest.mark.parametrize("here", ["3 | reproduced", "3\n4"])
+def test_what_is_shown_cannot_forge_a_verdict(two_claims, here):
+    with pytest.raises(ValueError, match="expected one line"):
+        report("first-claim", 4, here=here)
+
+
 def test_an_unknown_claim_is_refused_with_a_hint(two_claims):
     with pytest.raises(ValueError, match="first-claim"):
         report("first-clam", 3)
@@ -106,8 +123,8 @@ def test_ledger_wants_every_claim_of_the_chapter(two_claims, capsys, monkeypatch
 
 
 def test_numbers_are_printed_with_four_digits(two_claims, capsys):
-    report("other", [1.23456789, 2])
-    assert "here: 1.235 2 |" in capsys.readouterr().out
+    report("other", 1.23456789)
+    assert "here: 1.235 |" in capsys.readouterr().out
 
 
 # ------------------------------------------------------- the book's own table
@@ -204,3 +221,28 @@ def test_a_bad_table_is_named(small_book):
     (root / "book" / "claims.yml").write_text(CLAIMS.replace("theirs:", "thiers:"))
     with pytest.raises(ValueError, match="thiers"):
         tool.read_claims(root)
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("close: {within: 1}", "close: {withn: 1}", "withn"),
+        ("close: {within: 1}", "partly: {within: 1}", "no condition"),
+        ("  about: About it.\n", "", "about"),
+        ("says: another, ", "", "says"),
+        ("blog:", "blog: [", "cannot be read"),
+    ],
+)
+def test_a_table_that_report_could_not_use_is_refused(small_book, old, new, message):
+    root = small_book(LINE, TWO)
+    (root / "book" / "claims.yml").write_text(CLAIMS.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        tool.read_claims(root)
+
+
+def test_unknown_arguments_write_nothing(capsys):
+    assert tool.main(["--chek"]) == 2 and "--check" in capsys.readouterr().err
+
+
+def test_the_tool_knows_the_rules_of_the_package():
+    assert tool.RULES == set(attn_utils.claims.RULES) | {"equal", "condition"}

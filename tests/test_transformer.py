@@ -151,6 +151,38 @@ def test_input_that_does_not_fit_is_named():
         transformer({}, np.zeros((5, 4)))
 
 
+def test_a_mask_that_is_not_boolean_or_does_not_fit_is_named():
+    params, X = draw(1, 1, 4), np.zeros((5, 4))
+    additive = np.where(causal_mask(5), 0.0, -np.inf)  # taken as True and False, it is upside down
+    for mask, words in ((additive, "expected bool"), (causal_mask(4), r"mask has shape \(4, 4\)")):
+        with pytest.raises(ValueError, match=words):
+            transformer(params, X, mask=mask)
+
+
+def test_parameters_that_make_no_layer_are_named():
+    params, X = draw(2, 1, 4), np.zeros((5, 4))
+    with pytest.raises(ValueError, match="called 'W_Q', expected a layer and a name"):
+        transformer({"W_Q": params["0.W_Q"]}, X)
+    del params["1.W_V"]
+    with pytest.raises(ValueError, match="layer 1 has no W_V"):
+        transformer(params, X)
+    with pytest.raises(ValueError, match="weighting=sink_softmax"):
+        transformer(draw(1, 1, 4, sink=True), X)
+
+
+def test_an_initialisation_that_cannot_be_drawn_is_named():
+    with pytest.raises(ValueError, match="models is 3, expected a tuple"):
+        init_transformer(RNG, 1, 1, 4, models=3)
+    with pytest.raises(ValueError, match="rng is int"):
+        init_transformer(0, 1, 1, 4)
+
+
+def test_nested_lists_are_tokens_too():
+    params = draw(1, 1, 2)
+    lists = [[0.5, 1.0], [2.0, -1.0]]
+    assert (transformer(params, lists)[0] == transformer(params, np.array(lists))[0]).all()
+
+
 def test_layers_come_in_the_order_of_their_numbers():
     params = {f"{layer}.W_Q": layer for layer in (10, 2, 0)}
     assert split_layers(params) == [{"W_Q": 0}, {"W_Q": 2}, {"W_Q": 10}]

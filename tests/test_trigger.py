@@ -68,6 +68,9 @@ def test_draws_depend_on_the_generator_alone():
         ({"d": 2}, "d is 2"),
         ({"place": 1}, "place is 1"),
         ({"place": 16}, "place is 16"),
+        ({"place": 7.5}, "place is 7.5, expected a whole number from 2 to 15"),
+        ({"place": "7"}, "place is '7'"),
+        ({"place": np.array([7, 8])}, "place is array"),
         ({"rng": 3}, "rng is int"),
     ],
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+RULES = {"within", "relative", "at_least", "at_most", "between", "equal", "condition"}  # as in attn_utils/claims.py
 ROOT = Path(__file__).resolve().parents[1]
 VERDICTS = ("reproduced", "reproduced with a condition", "differs", "not testable here")
 CLASSES = dict(
@@ -25,23 +26,42 @@ FIELDS = {"id", "chapter", "says", "theirs", "value", "close", "partly", "otherw
 
 def read_claims(root=ROOT):
     """(sources, rows): what book/claims.yml says, checked. Each row knows its source and a list of chapters."""
-    book = yaml.safe_load((root / "book" / "claims.yml").read_text("utf8"))
+    try:
+        book = yaml.safe_load((root / "book" / "claims.yml").read_text("utf8")) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(f"book/claims.yml cannot be read: {error}") from error
     rows = []
     for source, entry in book.items():
+        _want(source, entry, {"heading", "about", "claims"}, {"heading", "about", "claims"})
         for row in entry["claims"]:
-            unknown = set(row) - FIELDS
-            if unknown:
-                raise ValueError(
-                    f"book/claims.yml: {row.get('id')}: unknown field {sorted(unknown)}. "
-                    f"Expected some of {sorted(FIELDS)}."
-                )
-            chapters = row["chapter"] if isinstance(row["chapter"], list) else [row["chapter"]]
-            rows.append({**row, "chapter": chapters, "source": source, "theirs": str(row.get("theirs", row["says"]))})
+            _want(row.get("id"), row, {"id", "chapter", "says"}, FIELDS)
+            _check_rules(row)
+            listed = row["chapter"] if isinstance(row["chapter"], list) else [row["chapter"]]
+            rows.append({**row, "chapter": listed, "source": source, "theirs": str(row.get("theirs", row["says"]))})
     ids = [row["id"] for row in rows]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
         raise ValueError(f"book/claims.yml: the id {twice[0]!r} stands twice. Give each claim its own.")
     return book, rows
+
+
+def _want(name, entry, needed, allowed):
+    """Stop where a source or a row lacks a field or has one that nobody reads."""
+    missing, unknown = sorted(needed - set(entry)), sorted(set(entry) - allowed)
+    if missing or unknown:
+        raise ValueError(
+            f"book/claims.yml: {name}: missing {missing}, unknown field {unknown}. Expected some of {sorted(allowed)}."
+        )
+
+
+def _check_rules(row):
+    """Stop at a rule that report() could not apply."""
+    for field in ("close", "partly"):
+        unknown = sorted(set(row.get(field, {})) - RULES)
+        if unknown or (field == "partly" and field in row and "condition" not in row[field]):
+            raise ValueError(
+                f"book/claims.yml: {row['id']}: {field} has {unknown or 'no condition'}, known: {sorted(RULES)}."
+            )
 
 
 def packaged(root=ROOT):
@@ -53,6 +73,11 @@ def notebook_of(root, chapter):
     """The notebook of a chapter, or None while it is not written."""
     found = sorted((root / "notebooks").glob(f"{chapter:02d}_*.ipynb"))
     return found[0] if found else None
+
+
+def chapters(root):
+    """The numbers of the chapters that are written."""
+    return sorted({int(path.name[:2]) for path in (root / "notebooks").glob("[0-9][0-9]_*.ipynb")})
 
 
 def reported(notebook):
@@ -76,10 +101,8 @@ def measurements(root=ROOT):
     """(claim id, chapter) -> (source, here, verdict) over all notebooks; raises when rows and lines do not fit."""
     rows = read_claims(root)[1]
     found, faults = {}, []
-    for chapter in range(1, 9):
+    for chapter in chapters(root):
         notebook = notebook_of(root, chapter)
-        if notebook is None:
-            continue
         lines, here = reported(notebook), {row["id"] for row in rows if chapter in row["chapter"]}
         faults += [
             f"{notebook.name} reports {name!r}, which book/claims.yml does not list for chapter {chapter}"
@@ -169,6 +192,9 @@ def _write(path, text):
 
 
 def main(arguments):
+    if arguments not in ([], ["--check"]):
+        print(f"unknown arguments {arguments}: only --check is known", file=sys.stderr)
+        return 2
     table = ROOT / "attn_utils" / "data" / "claims.json"
     try:
         text = packaged()

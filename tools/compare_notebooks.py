@@ -1,6 +1,8 @@
 """Re-execute notebooks with nbval, strictly, and compare every stored output; two files at a time."""
 
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,4 +23,9 @@ class Summary:
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         sys.exit("there is no notebook to compare in notebooks/")
-    sys.exit(pytest.main([*NBVAL, *sys.argv[1:]], plugins=[Summary()]))
+    missing = [path for path in sys.argv[1:] if not Path(path).is_file()]
+    if missing:
+        sys.exit(f"no such notebook: {', '.join(missing)}")
+    paths = [str(Path(path).resolve()) for path in sys.argv[1:]]
+    os.chdir(Path(__file__).resolve().parent.parent)  # where the sanitizing rules and conftest.py are
+    sys.exit(pytest.main([*NBVAL, *paths], plugins=[Summary()]))

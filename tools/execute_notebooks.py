@@ -64,7 +64,10 @@ def clean_outputs(outputs, count):
 
 async def run(path, timeout):
     """Execute one notebook; return (changed, None) or (False, what went wrong)."""
-    nb = nbformat.read(path, as_version=4)
+    try:
+        nb = nbformat.read(path, as_version=4)
+    except Exception as error:  # whatever the file is: name it, and go on with the others
+        return False, f"{shown(path)} cannot be read as a notebook: {type(error).__name__}: {str(error)[:200]}"
     for cell in nb.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -149,6 +152,8 @@ def main():
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one cell")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
+    if args.workers < 1:
+        parser.error("--workers is at least 1")
     paths = args.notebooks or sorted((ROOT / "notebooks").glob("*.ipynb"))
     missing = [str(p) for p in paths if not p.is_file()]
     if missing or not paths:

@@ -8,8 +8,8 @@ HOST = "https://github.com/"
 TEMPLATE = """\
 # Finds attn_utils. Where this notebook stands alone (Colab), installs it and what else is missing.
 import importlib.util, os, subprocess, sys
-source = os.environ.get("ATTN_UTILS_SOURCE", "{address}/archive/refs/heads/main.zip")
-if importlib.util.find_spec("attn_utils") is None and os.path.isdir(source):
+source = os.environ.get("ATTN_UTILS_SOURCE") or "{address}/archive/refs/heads/main.zip"
+if importlib.util.find_spec("attn_utils") is None and os.path.isdir(source + "/attn_utils"):
     sys.path.insert(0, source)  # a checkout is used as it stands
 elif importlib.util.find_spec("attn_utils") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", source], check=True)

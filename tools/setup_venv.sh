@@ -26,6 +26,7 @@ pick() { # the first interpreter that runs and is neither too old nor too new
 
 if [ -n "${PYTHON:-}" ]; then
   found=$("$PYTHON" -c "$version" 2>/dev/null) || stop "PYTHON=$PYTHON does not run; this book needs Python 3.11, 3.12 or 3.13"
+  [ -n "$found" ] || stop "PYTHON=$PYTHON is no Python; this book needs Python 3.11, 3.12 or 3.13"
   "$PYTHON" -c "$supported" || stop "PYTHON=$PYTHON is $found; this book needs Python 3.11, 3.12 or 3.13"
 fi
 

@@ -9,7 +9,6 @@ CHAPTER = re.compile(r"notebooks/(\d\d)_")
 
 def renumber(app, env):
     """Put the file's number in the first place of every section number of a chapter."""
-    changed = []
     for docname, numbers in env.toc_secnumbers.items():
         found = CHAPTER.match(docname)
         if found and numbers:
@@ -19,10 +18,8 @@ def renumber(app, env):
             for node in marked:
                 if node.get("secnumber"):
                     node["secnumber"] = [chapter, *node["secnumber"][1:]]
-            changed.append(docname)
-    return changed  # to be written again
 
 
 def setup(app):
-    app.connect("env-updated", renumber)
+    app.connect("env-check-consistency", renumber)  # the numbers are dealt just before
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,6 +32,12 @@ def test_every_page_of_the_contents_is_there(site):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_chapter_has_the_number_of_its_file(path, site):
+    numbers = [tag.get_text() for tag in site.pages[f"notebooks/{path.stem}.html"].soup.select("h1 .section-number")]
+    assert numbers and numbers[0].strip() == f"{int(path.stem[:2])}."
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_stored_outputs_are_shown(path, site):
     """The page shows what the notebook stores: it was built from this notebook, not from an older one."""
     page = site.pages[f"notebooks/{path.stem}.html"]
