@@ -20,18 +20,7 @@ def softmax(scores, axis=-1):
 
     Source: Vaswani et al. (2017), section 3.2.1. Chapter 1 builds it by hand.
     """
-    scores = _floating(scores, "scores")
-    if scores.ndim == 0 or scores.shape[axis] == 0:
-        raise ValueError(
-            f"scores have shape {scores.shape}: softmax needs at least one score along axis {axis}. "
-            "Pass a non-empty array."
-        )
-    highest = np.max(scores, axis=axis, keepdims=True)  # NaN wherever one of the scores is
-    if not (highest < np.inf).all():
-        raise ValueError(
-            "scores contain NaN or +inf, expected finite numbers (or -inf for a masked place). "
-            "Check the input for an overflow or a division by zero."
-        )
+    scores, highest = _scores(scores, axis)
     highest = np.where(np.isneginf(highest), 0, highest)  # a fully masked row: avoid -inf - -inf
     with np.errstate(over="ignore"):  # a difference too large for float16 or float32 is -inf: its weight is 0
         exps = np.exp(scores - highest)  # the largest exponent is 0: exp cannot overflow
@@ -234,11 +223,14 @@ def _scores(scores, axis):
     if scores.ndim == 0 or scores.shape[axis] == 0:
         raise ValueError(
             f"scores have shape {scores.shape}: weights need at least one score along axis {axis}. "
-            "Give a non-empty array."
+            "Pass a non-empty array."
         )
     top = np.max(scores, axis, keepdims=True)
     if not (top < np.inf).all():  # False for NaN, too
-        raise ValueError("scores hold NaN or +inf, expected finite numbers (or -inf for a masked place).")
+        raise ValueError(
+            "scores contain NaN or +inf, expected finite numbers (or -inf for a masked place). "
+            "Check the input for an overflow or a division by zero."
+        )
     return scores, top
 
 
