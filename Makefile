@@ -21,12 +21,12 @@ help:
 # An interrupted installation leaves no stamp, so that the next run goes on with it.
 $(READY): pyproject.toml constraints.txt
 	@rm -f $@
-	@tools/setup_venv.sh book,test
+	@tools/setup_venv.sh book,test,course
 	@touch $@
 
 $(SITE_READY): $(READY)
 	@rm -f $@
-	@tools/setup_venv.sh book,test,site
+	@tools/setup_venv.sh book,test,course,site
 	@touch $@
 
 # The full GloVe table, against which the vendored subset is tested, is fetched once into the cache folder.

@@ -17,6 +17,10 @@ REQUIREMENTS = {
     "autograd": "autograd>=1.8",
     "plotly": "plotly>=6.0",
     "anywidget": "anywidget>=0.9",
+    "sklearn": "scikit-learn>=1.5",
+    "safetensors": "safetensors>=0.5",
+    "gguf": "gguf>=0.17",
+    "tokenizers": "tokenizers>=0.20",
 }
 
 
