@@ -38,6 +38,8 @@ def ledger(chapter):
 
     chapter   its number
 
+    Outside a notebook it prints the lines of report() once more.
+
     Raises ValueError when the chapter has no claims, RuntimeError when one of them was not reported yet.
     """
     rows = [row for row in claims().values() if chapter in row["chapter"]]
@@ -46,9 +48,14 @@ def ledger(chapter):
     silent = [row["id"] for row in rows if row["id"] not in _reported]
     if silent:
         raise RuntimeError(f"not reported yet: {', '.join(silent)}. Run the cells above that call report().")
-    from IPython.display import Markdown, display
+    import IPython
 
-    display(Markdown("\n\n".join(_entry(row, _reported[row["id"]]) for row in rows)))
+    if IPython.get_ipython() is None:  # a plain Python script shows no Markdown
+        print("\n".join(_reported[row["id"]] for row in rows))
+    else:
+        IPython.display.display(
+            IPython.display.Markdown("\n\n".join(_entry(row, _reported[row["id"]]) for row in rows))
+        )
 
 
 def verdict(row, value):

@@ -116,7 +116,11 @@ def test_ledger_wants_every_claim_of_the_chapter(two_claims, capsys, monkeypatch
     with pytest.raises(ValueError, match="no claims"):
         ledger(98)
     report("other", 4)
+    capsys.readouterr()
+    ledger(99)  # in a plain script
+    assert [line.split(" | ")[0] for line in capsys.readouterr().out.splitlines()] == ["first-claim", "other"]
     shown = []
+    monkeypatch.setattr("IPython.get_ipython", object)
     monkeypatch.setattr("IPython.display.display", shown.append)
     ledger(99)
     assert "*reproduced*" in shown[0].data and "*differs*: so it is" in shown[0].data

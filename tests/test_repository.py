@@ -79,6 +79,12 @@ def test_the_check_names_what_disagrees(copy, capsys):
     assert "_config.yml" in str(stopped.value)
 
 
+def test_the_check_reads_what_readers_are_told_to_clone(copy):
+    page = copy / "book" / "how-to-use.md"
+    page.write_text(page.read_text(encoding="utf-8").replace("git clone https://github.com/", "git clone https://github.com/other/"), encoding="utf-8")
+    assert any("how-to-use.md" in line for line in disagreements(copy))
+
+
 def test_the_check_sees_an_edited_set_up_cell(copy):
     path = next(iter(sorted((copy / "notebooks").glob("*.ipynb"))))
     path.write_text(path.read_text("utf8").replace("Finds attn_utils", "Find attn_utils"), encoding="utf-8")
