@@ -18,7 +18,7 @@ from pathlib import Path
 
 import nbformat
 from execute_notebooks import METADATA, TRANSIENT
-from set_repository import write
+from set_repository import pages, write
 from setup_cell import ROOT, repository
 
 SOURCES = "notebooks/assignments"
@@ -158,14 +158,15 @@ def normal(released, source):
             cell.metadata.pop(key, None)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-        else:
-            cell.source = from_students_folder(cell.source)
+        elif "nbgrader" not in cell.metadata:
+            cell.source = on_the_site(cell.source, pages(repository()))
     return nbformat.writes(nb, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
 
 
-def from_students_folder(text):
-    """Markdown whose relative links work one folder further down."""
-    return re.sub(r"\]\((\.\./)", r"](../\1", text)
+def on_the_site(text, site):
+    """Markdown whose links to chapters and pages lead to the site: a student version also stands alone."""
+    text = re.sub(r"\]\(\.\./(\w+)\.ipynb", rf"](https://{site}/notebooks/\1.html", text)
+    return re.sub(r"\]\(\.\./\.\./book/([\w-]+)\.md", rf"](https://{site}/book/\1.html", text)
 
 
 # ------------------------------------------------------------------- the exercises of a chapter
@@ -187,10 +188,11 @@ def exercises(nb, name, address):
     return "\n\n".join(parts)
 
 
-OPENING = """\
-## Solve the graded exercises
-
-These are the exercises of assignment {number}, on other data than the chapter. Solve them where they are checked while you work, and each mistake is named: open the assignment [in Colab]({colab}) or [in Binder]({binder})."""
+OPENING = (
+    "## Solve the graded exercises\n\nThese are the exercises of assignment {number}, on other data than the chapter. "
+    "Solve them where each answer is checked and each mistake is named: open the assignment [in Colab]({colab}) or "
+    "[in Binder]({binder}). [The page for teachers](../book/instructors.md) says how a class is graded."
+)
 FOLDED = "<details><summary>Solution</summary>\n\n{}\n\n</details>"
 
 

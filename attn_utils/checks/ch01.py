@@ -59,7 +59,7 @@ SOFTMAX = Check(
         (_naive_over_all, ALL),
         (
             lambda s: np.exp(s - s.max(1, keepdims=True)) / np.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True),
-            "axis=1 is the last axis of a matrix only: with a batch in front, or for one row, it is another. Use axis=-1.",
+            "axis=1 is the last axis of a matrix only: with a batch or for one row it is not. Use axis=-1.",
         ),
         (
             _naive,
@@ -74,7 +74,7 @@ SOFTMAX = Check(
             "these are the exponentials: divide each row by its sum, so that it sums to 1.",
         ),
         (np.exp, "these are the exponentials: divide each row by its sum, so that it sums to 1."),
-        (lambda s: 1 / (1 + np.exp(-s)), "this is the sigmoid of each score: the weights of a row have to share one sum."),
+        (lambda s: 1 / (1 + np.exp(-s)), "this is the sigmoid of each score: the weights of a row share one sum."),
         (
             lambda s: np.log(right_softmax(s)),
             "these are the logarithms of the weights: leave out the log.",
@@ -190,7 +190,7 @@ ATTEND = Check(
         (lambda Q, K, V: attention(Q, K, V)[::-1], "the order is the other way round: return output, weights."),
         (lambda Q, K, V: attention(K, Q, V), "queries and keys are swapped: the scores are Q K^T."),
     ],
-    tried="seven random triples with other numbers of queries than keys, with batches and heads, and with large scores.",
+    tried="seven random triples with more queries than keys and fewer, with batches, heads and large scores.",
 )
 
 # ------------------------------------------------------------------------- a row, a ratio

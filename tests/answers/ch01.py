@@ -71,8 +71,8 @@ def with_einsum(Q, K, V):
 
 def one_query_at_a_time(Q, K, V):
     if Q.ndim > 2:
-        pairs = [one_query_at_a_time(*three) for three in zip(Q, K, V)]
-        return tuple(np.array(part) for part in zip(*pairs))
+        pairs = [one_query_at_a_time(*three) for three in zip(Q, K, V, strict=True)]
+        return tuple(np.array(part) for part in zip(*pairs, strict=True))
     weights = np.array([special.softmax(np.array([q @ k for k in K]) / np.sqrt(len(q))) for q in Q])
     return weights @ V, weights
 
@@ -94,7 +94,7 @@ RIGHT = {
     "ratio_prediction": ["c", "(c)", " C "],
     "log_ratio": [
         lambda q, a, b: q @ (a - b) / np.sqrt(q.size),
-        lambda q, a, b: sum(x * (y - z) for x, y, z in zip(q, a, b)) * len(q) ** -0.5,
+        lambda q, a, b: sum(x * (y - z) for x, y, z in zip(q, a, b, strict=True)) * len(q) ** -0.5,
         lambda q, a, b: np.array(np.dot(q, a) / np.sqrt(len(a)) - np.dot(q, b) / np.sqrt(len(b))),
         lambda q, a, b: np.subtract(*special.log_softmax(np.array([a, b]) @ q / np.sqrt(len(q)))),
     ],
