@@ -64,6 +64,19 @@ def test_graded_each_answer_gets_the_same_verdict_and_message(chapter):
         assert words in message["text"], f"{name}, {answer}: {message['text']}"
 
 
+def test_hidden_tests_do_not_ask_what_a_notebook_can_patch(monkeypatch):
+    wrong = BY_NAME[1]["softmax"][0][0]
+    monkeypatch.setattr(checks.Check, "judge", lambda *args: checks.Verdict("right", "patched"))
+    monkeypatch.setattr(checks.Check, "__call__", lambda *args: None)
+    monkeypatch.setattr(checks, "CHECKS", {})
+    monkeypatch.setattr("attn_utils.checks.core.difference", lambda *args: "")
+    monkeypatch.setattr("attn_utils.checks.grade.grade", lambda *args: None)
+    grade = runpy.run_path(checks.__path__[0] + "/grade.py")["grade"]
+    grade("softmax", BY_NAME[0]["softmax"][0])
+    with pytest.raises(AssertionError, match="your columns do"):
+        grade("softmax", wrong)
+
+
 @pytest.mark.parametrize("name", checks.CHECKS)
 def test_no_mistake_is_a_right_answer(name):
     """Each known mistake of a check fails it, and leads to its own message or to that of an earlier one."""

@@ -183,6 +183,8 @@ def exercises(nb, name, address):
                 solved.append(solution(cell))
             elif cell.cell_type == "markdown":
                 told.append(from_chapter(cell.source))
+            elif not kind:
+                told.append(f"```python\n{cell.source}\n```")
         parts.append("\n\n".join(told))
         parts.append(FOLDED.format("\n\n".join(solved)))
     return "\n\n".join(parts)

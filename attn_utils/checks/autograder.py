@@ -93,9 +93,11 @@ class Judge(Execute):
 
     def output(self, outs, msg, display_id, cell_index):
         """Keep no more than the first part of an enormous print."""
-        kept = sum(len(out.get("text", "")) for out in outs)
-        if msg["msg_type"] == "stream" and kept > self.max_characters:
-            return None
+        if msg["msg_type"] == "stream":
+            room = self.max_characters - sum(len(out.get("text", "")) for out in outs)
+            if room <= 0:
+                return None
+            msg["content"]["text"] = msg["content"]["text"][:room]
         return super().output(outs, msg, display_id, cell_index)
 
     # ------------------------------------------------------------------------- the verdict
