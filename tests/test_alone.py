@@ -35,7 +35,7 @@ def refuse(host, *args, **kwargs):
 socket.getaddrinfo = refuse
 """
 VERSIONS = "import numpy, scipy; print(numpy.__version__, scipy.__version__)"
-FACTS = "import attn_utils; print(attn_utils.__file__); print(len(attn_utils.load_glove().key_to_index))"
+FACTS = "import attn_utils, attn_utils.checks; print(attn_utils.__file__); print(len(attn_utils.load_glove().key_to_index))"
 
 
 class Reader:

@@ -123,7 +123,7 @@ def lay_out(folder, paths):
         shutil.copyfile(path, place / path.name)
 
 
-def generate(folder, paths):
+def generate(folder, paths, root=ROOT):
     """Let nbgrader generate the student versions in a course folder: name -> text."""
     from nbgrader.apps import NbGraderAPI
 
@@ -137,7 +137,7 @@ def generate(folder, paths):
         if not done["success"]:
             raise RuntimeError(f"nbgrader could not generate {path.stem}:\n{done.get('log') or log}{done.get('error')}")
         released = folder / "release" / path.stem / path.name
-        released.write_text(normal(released, path), encoding="utf-8")
+        released.write_text(normal(released, path, pages(repository(root))), encoding="utf-8")
     return {path.name: (folder / "release" / path.stem / path.name).read_text("utf8") for path in paths}
 
 
@@ -148,7 +148,7 @@ def quiet():
         yield ""
 
 
-def normal(released, source):
+def normal(released, source, site):
     """The text of a student version as we store it: no outputs, the metadata and cell ids of the source."""
     nb, original = nbformat.read(released, 4), nbformat.read(source, 4)
     nb.metadata = nbformat.from_dict(METADATA)
@@ -159,7 +159,7 @@ def normal(released, source):
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         elif "nbgrader" not in cell.metadata:
-            cell.source = on_the_site(cell.source, pages(repository()))
+            cell.source = on_the_site(cell.source, site)
     return nbformat.writes(nb, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
 
 
@@ -246,7 +246,7 @@ def with_exercises(chapter, text):
 def wanted(root, folder):
     """Every file that is generated and checked in: path -> text."""
     paths, address = sources(root), repository(root)
-    texts = {root / STUDENTS / name: text for name, text in generate(folder, paths).items()}
+    texts = {root / STUDENTS / name: text for name, text in generate(folder, paths, root).items()}
     for path in paths:
         chapter = root / "notebooks" / path.name
         if chapter.is_file():
