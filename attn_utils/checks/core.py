@@ -191,7 +191,7 @@ def difference(got, want, rtol, atol):
     if isinstance(got, Other):
         return f"is {got}, expected {kind_of(want)}"
     if want is None or isinstance(want, (str, bool)):
-        got = got.item() if isinstance(got, np.ndarray) and got.ndim == 0 else got
+        got = got.item() if isinstance(got, (np.ndarray, np.generic)) and got.ndim == 0 else got
         return "" if type(got) is type(want) and got == want else f"is {shown(got)}, which is not the answer"
     return _difference_of_arrays(got, np.asarray(want), rtol, atol)
 
