@@ -110,3 +110,20 @@ def test_what_is_not_done_is_no_error(name, capsys):
     for answer in [None] if checks.CHECKS[name].is_value else [stub, lambda *args: None]:
         checks.CHECKS[name](answer)
         assert capsys.readouterr().out.startswith("Not done yet: ")
+
+
+def test_facts_of_assignment_1():
+    """What is asked for as a number is so, on the data of the assignment."""
+    import numpy as np
+
+    from attn_utils import attention, embed, load_glove
+
+    sentence = "the trophy did not fit in the suitcase because it was too big".split()
+    X = embed(sentence, load_glove())
+    row = attention(X, X, X)[1][sentence.index("it")]
+    ranks = [int(1 + np.sum(row > row[sentence.index(word)])) for word in ("trophy", "suitcase")]
+    checks.ranks(ranks)
+    for seed in range(5):
+        W_Q, W_K = np.random.default_rng(seed).normal(size=(2, 50, 4)) / np.sqrt(50)
+        Q, K = X.astype(float) @ W_Q, X.astype(float) @ W_K
+        checks.rank_prediction([np.linalg.matrix_rank(Q @ K.T), np.linalg.matrix_rank(attention(Q, K, X)[1])])

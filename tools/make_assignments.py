@@ -227,7 +227,7 @@ def solution(cell):
     """The solution in a cell: its code without the marks, or its text."""
     if cell.cell_type == "markdown":
         return from_chapter(cell.source)
-    code = re.sub(r"^ *### (BEGIN|END) SOLUTION\n?", "", cell.source, flags=re.M).rstrip()
+    code = re.sub(r"^ *### (BEGIN|END) SOLUTION\n?|^\w+ = None\b.*\n", "", cell.source, flags=re.M).rstrip()
     return f"```python\n{code}\n```"
 
 
