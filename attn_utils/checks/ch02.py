@@ -226,7 +226,7 @@ QUERY_GRADIENT = Check(
             "p (1 - p) is the diagonal of J alone: each weight depends on all scores of the row.",
         ),
         (_back(lambda p, g: p * (g - g.sum())), "subtract p . g, the mean of g under the weights, not the sum of g."),
-        (_back(lambda p, g: p * (g - g.mean())), "subtract p . g, the mean under the weights, not the plain mean of g."),
+        (_back(lambda p, g: p * (g - g.mean())), "subtract p . g, the mean under the weights, not the plain mean."),
         (_back(lambda p, g: g - p @ g), "the factor p in front is missing: J g = p * (g - p . g)."),
         (_back(lambda p, g: g), "the softmax is missing: between the weights and the scores stands its Jacobian."),
         (_back(lambda p, g: p * (p @ g - g)), "the sign is wrong: J g = p * (g - p . g)."),

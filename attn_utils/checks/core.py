@@ -234,7 +234,7 @@ def kind_of(value):
     if isinstance(value, str):
         return "a text"
     array = np.asarray(value)
-    words = {"b": "True or False", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
+    words = {"b": "True or False", "i": "whole numbers", "u": "whole numbers", "f": "numbers", "U": "text"}
     kind = words.get(array.dtype.kind, f"{array.dtype}")
     return f"an array of {kind} of shape {array.shape}" if array.ndim else f"a single value ({kind})"
 
@@ -255,7 +255,7 @@ def told(function, args):
 
 def _brief(arg):
     if isinstance(arg, np.ndarray) and arg.size <= 4:
-        return f"= {np.round(arg, 3).tolist()}"
+        return f"= {(np.round(arg, 3) if arg.dtype.kind == 'f' else arg).tolist()}"
     return f"of shape {arg.shape}" if isinstance(arg, np.ndarray) else f"= {shown(arg)}"
 
 
