@@ -78,10 +78,11 @@ versions for students in `release/`, and the settings in `nbgrader_config.py`. C
 into an environment with nbgrader and attn_utils, and run the commands inside it.
 
     source /path/to/environment/bin/activate   # nbgrader needs its tools on the PATH
-    nbgrader generate_assignment {name}
+    nbgrader generate_assignment {name} --force
     nbgrader release_assignment {name}     # with a JupyterHub; else hand out release/{name}
     nbgrader collect {name}                # with a JupyterHub; else fill submitted/STUDENT/{name}
     nbgrader autograde {name}
+    nbgrader generate_feedback {name}
     nbgrader export
 
 The second line writes `gradebook.db` and `release/` anew. The explanations in words are graded by hand, in
