@@ -137,6 +137,12 @@ def dead_kernel(text):
     return made
 
 
+def dead_when_called(text):
+    made = right(text)
+    made.cell("log_ratio").source = "import os\ndef log_ratio(q, k_1, k_2):\n    os._exit(1)"
+    return made
+
+
 def no_notebook(text):
     return None
 
@@ -152,6 +158,7 @@ STUDENTS = {  # what each earns: by machine, of 14
     stubborn_loop: 2 + 4,
     enormous_print: 10,
     dead_kernel: 2 + 4 + 1,
+    dead_when_called: 2 + 4 + 1,
     no_notebook: 0,
 }
 

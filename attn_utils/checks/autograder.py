@@ -134,7 +134,10 @@ class Judge(Execute):
                 return reply["content"]
 
     async def interrupt(self):
-        await self.km.interrupt_kernel()
+        if await self.km.is_alive():
+            await self.km.interrupt_kernel()
+        else:
+            self.lost = "The kernel died."
 
 
 class Lost(Exception):

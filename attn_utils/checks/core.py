@@ -143,7 +143,7 @@ class Check:
         found = difference(reply.value, wanted[first].value, self.rtol, self.atol)
         if self.is_value and not found.startswith("is "):  # do not tell the answer
             return f"{self.name} is not right yet. {self.hint}".rstrip()
-        if isinstance(reply.value, Other) or found.startswith("is "):
+        if isinstance(reply.value, Other) or found.startswith("is ") or "NaN" in found:
             return f"{what} {found}{where}."
         if len(replies) > 1 and constant(replies) and not constant(wanted):
             return f"{what} gives the same answer whatever comes in. Compute it from the arguments."
