@@ -127,3 +127,35 @@ def test_facts_of_assignment_1():
         W_Q, W_K = np.random.default_rng(seed).normal(size=(2, 50, 4)) / np.sqrt(50)
         Q, K = X.astype(float) @ W_Q, X.astype(float) @ W_K
         checks.rank_prediction([np.linalg.matrix_rank(Q @ K.T), np.linalg.matrix_rank(attention(Q, K, X)[1])])
+
+
+def taught(assignment):
+    """What the ordinary cells of an assignment leave behind: name -> value."""
+    import nbformat
+
+    scope = {}
+    path = Path(__file__).parents[1] / "notebooks" / "assignments" / f"{assignment}.ipynb"
+    for cell in nbformat.read(path, 4).cells:
+        own = "nbgrader" not in cell.metadata and "remove-cell" not in cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and own:
+            exec(compile(cell.source, assignment, "exec"), scope)
+    return scope
+
+
+def test_facts_of_assignment_2():
+    """The cells that follow a prediction measure what the check holds to be right."""
+    facts = taught("02_scaling")
+    Q, K, V, weights, attention = (facts[name] for name in ("Q", "K", "V", "weights", "attention"))
+    assert abs(attention(Q, K + 3, V)[1] - weights).max() < 1e-9
+    assert abs(attention(Q + 3, K, V)[1] - weights).max() > 0.1
+    checks.lottery_prediction(facts["factors"])
+    checks.step_prediction(facts["rises"][1024] / facts["rises"][64])
+
+
+def test_facts_of_assignment_3():
+    import numpy as np
+
+    facts = taught("03_causal_masks")
+    checks.leaks([move > 1e-9 for move in facts["moves"].values()])
+    star, chain = (np.linalg.matrix_power(facts[name], 16)[-1, 0] for name in ("star", "chain"))
+    checks.drain_prediction((star, chain))
