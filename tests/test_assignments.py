@@ -90,3 +90,13 @@ def test_the_chapter_ends_with_its_exercises(source):
     assert "BEGIN" not in last.source and "END" not in last.source
     for cell in graded(told, "solution"):
         assert all(line in last.source for line in secret_lines(cell))
+
+
+def test_a_wrong_answer_is_one_line_in_jupyter():
+    set_kernel_env()
+    wrong = "from attn_utils import checks\nchecks.softmax(lambda scores: scores / scores.sum(axis=-1, keepdims=True))"
+    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(wrong)])
+    NotebookClient(nb, kernel_name="python3", timeout=60, allow_errors=True).execute()
+    [output] = nb.cells[0].outputs
+    assert output.ename == "WrongAnswer"
+    assert [line.startswith("Wrong: you divide the scores themselves") for line in output.traceback] == [True]
