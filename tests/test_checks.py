@@ -159,3 +159,15 @@ def test_facts_of_assignment_3():
     checks.leaks([move > 1e-9 for move in facts["moves"].values()])
     star, chain = (np.linalg.matrix_power(facts[name], 16)[-1, 0] for name in ("star", "chain"))
     checks.drain_prediction((star, chain))
+
+
+def test_facts_of_assignment_5():
+    facts = taught("05_skip_attention")
+    checks.skip_prediction(facts["with_skip"])
+    raw = facts["three_layers"](1, 1) ** (1 / 27)
+    assert abs(raw - 2) < 1e-3
+    for every, first in ((1 / 3, 1), (1, 1 / 27)):
+        assert abs(facts["three_layers"](every, first) - raw) < 1e-3
+    steps = [checks.CHECKS["steps_needed"].reference(kappa, 0.01) for kappa in (81, 9)]
+    checks.speedup_prediction(steps[0] / steps[1])
+    assert 0.4 < facts["cosines"][1] < 0.6 and facts["cosines"][0.001] < 0.01 and facts["the"] > 0.999
