@@ -68,6 +68,18 @@ STABLE_RANKS = Check(
         (_powers(4, 4), "your two numbers are the same: for X the powers are squares."),
         (_powers(4, 2), "the order is the other way round: first X (squares), then X X^T (fourth powers)."),
         (_powers(2, 3), "X X^T has the singular values s_i^2: squared once more, that is the fourth power."),
+        (
+            _powers(2, 8),
+            "for X X^T you raise too often: its singular values are s_i^2 already, so s_i^4 is their square.",
+        ),
+        (
+            lambda X: (stable_rank(X), stable_rank(X) ** 2),
+            "for X X^T you square the sum: add up the fourth powers instead.",
+        ),
+        (
+            lambda X: tuple((singular_values(X) / singular_values(X)[0]) ** k for k in (2, 4)),
+            "you return one number for each singular value: add them up.",
+        ),
         (_powers(2, 4, (1, 1)), "you divide by s_1: its power has to be that of the numbers above, 2 and 4."),
         (_powers(2, 4, (2, 2)), "for X X^T divide by s_1^4, not by s_1^2."),
         (
@@ -168,6 +180,10 @@ REPAIRED_OUTPUT = Check(
         (
             lambda A, V: (A - 1 / len(A)) @ V,
             "len(A) is the number of queries (or the batch): subtract 1/n_keys, A.shape[-1].",
+        ),
+        (
+            lambda A, V: A @ V - 1 / A.shape[-1],
+            "you subtract 1/n_keys from the output: it is subtracted from the weights, before the values come in.",
         ),
         (lambda A, V: (A - 1) @ V, "you subtract 1 from every weight: the repair subtracts 1/n_keys."),
         (lambda A, V: V - V.mean(axis=-2, keepdims=True), "these are the values that go in: multiply A by them."),
@@ -270,10 +286,9 @@ def triage_cases(rng):
     sharp = np.eye(30)[rng.permutation(30)]  # with the leaks below: .04 to .53 nats, ln 30 is 3.4
     leaky = [_mixed(sharp, share) for share in (0.004, 0.009, 0.02, 0.035, 0.08)]
     heavy = 0.8 * np.eye(64)[np.zeros(64, int)] + 0.2 * np.eye(64)[rng.permutation(64)]  # s_1 far above 1
-    wide = np.exp(0.5 * rng.normal(size=(48, 48)))  # s_2 / s_1 about .15
-    wide = wide / wide.sum(axis=1, keepdims=True)
+    wide = [_mixed(np.eye(20)[rng.permutation(20)], 1 - ratio) for ratio in (0.05, 0.15, 0.25)]  # s_2 / s_1
     single = shuffle.astype(np.float32)
-    return [(A,) for A in (*mild, flat, shuffle, one, pair, half, most, *leaky, heavy, wide, single)]
+    return [(A,) for A in (*mild, flat, shuffle, one, pair, half, most, *leaky, heavy, *wide, single)]
 
 
 def _triage(gap=spectral_gap, row=None, limit=lambda T: 0.1 * np.log(T), over=np.mean):
@@ -385,11 +400,15 @@ TRIAGE = Check(
             "frozen is a low entropy: below a tenth of ln T, not above.",
         ),
         (
+            _triage(row=lambda A: -_log_base(np.e)(A), limit=lambda T: -0.9 * np.log(T)),
+            "frozen is a low entropy: below a tenth of ln T, not above nine tenths.",
+        ),
+        (
             lambda A: (not triage(A)[0], triage(A)[1]),
             "collapsed is a large gap: above 0.9, not below.",
         ),
     ],
-    tried="sixteen layers of 4 to 64 tokens: mild, flat, shuffled, all at one token, half frozen, and between.",
+    tried="eighteen layers of 4 to 64 tokens: mild, flat, shuffled, all at one token, half frozen, and between.",
 )
 
 # --------------------------------------------------------------------------------- layers
@@ -441,6 +460,10 @@ SECOND_AFTER = Check(
         (
             lambda L, T, sigma: second_after(L, T, sigma) * T ** (-L / 2),
             "T has the power -L, you lost the half: each layer divides by the root of T.",
+        ),
+        (
+            lambda L, T, sigma: second_after(L, 1, sigma) * float(T) ** -L / 2,
+            "Python reads T**-L/2 as half of T**-L: put the L/2 into brackets.",
         ),
         (
             lambda L, T, sigma: second_after(L, 1, sigma) / np.sqrt(T),

@@ -1,5 +1,7 @@
 """The checks of assignment 6: a softmax with a sink, ReLU attention, a gate, two measurements, three predictions."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from attn_utils.attention import relu, softmax, softmax1
@@ -49,12 +51,18 @@ def _careful(extra):
     return mistake
 
 
+def _shifted(scores, sink, top):
+    exps = np.exp(scores - top)
+    return exps / (exps.sum(-1, keepdims=True) + np.exp(sink - top))
+
+
 def _wider(scores, sink):
     column = np.full((*scores.shape[:-1], 1), sink, dtype=scores.dtype)
     return softmax(np.concatenate([scores, column], axis=-1))
 
 
 OVERFLOW = "large scores overflow, or all exponentials vanish: subtract the largest of scores and sink from both first."
+ONE_TOP = "you subtract one maximum from all rows: a row far below it vanishes. Use each row's own."
 NO_SINK = "the sink is missing: your rows sum to 1. Add its exponential to the denominator."
 
 SINK_SOFTMAX = Check(
@@ -101,6 +109,16 @@ SINK_SOFTMAX = Check(
         (
             lambda s, b: np.exp(s - _both(s, b)) / (np.exp(s - _both(s, b)).sum() + np.exp(b - _both(s, b))),
             "your denominator is one sum for all rows: each row needs its own (axis=-1, keepdims=True).",
+        ),
+        (lambda s, b: _shifted(s, b, s.max()), ONE_TOP),
+        (lambda s, b: _shifted(s, b, _both(s, b)), ONE_TOP),
+        (
+            lambda s, b: _shifted(s, b, np.maximum(_top(s), 0)),
+            "where scores and sink are far below 0, all vanishes: take the largest of scores and sink, not 0.",
+        ),
+        (
+            lambda s, b: _shifted(s, np.maximum(_top(s), b), np.maximum(_top(s), b)),
+            "after the shift the sink's term is e^(sink - largest), which is 1 only where the sink is the largest.",
         ),
         (
             lambda s, b: right_sink_softmax(s, b) / right_sink_softmax(s, b).sum(-1, keepdims=True),
@@ -199,6 +217,10 @@ RELU_ATTENTION = Check(
         ),
         (_relu_with(count=lambda n, w: np.arange(n)[:, None]), FIRST),
         (_counted_before_the_mask, FIRST),
+        (
+            _relu_with(count=lambda n, w: np.maximum(np.arange(n) - 1, 1)[:, None]),
+            "your count is one too small: the query with i tokens before it sees i besides BOS, itself included.",
+        ),
         (
             _relu_with(count=lambda n, w: n),
             "you divide all rows by the number of tokens: each query counts those that it sees, without BOS.",
@@ -461,6 +483,15 @@ GROWTH_PREDICTION = Choice(
 
 # ---------------------------------------------------------------------------- predictions
 
+
+def _letters(value):
+    """Letters in lower case, also where they come as one word."""
+    if isinstance(value, str) and len(value) == 5:
+        value = list(value)
+    texts = isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
+    return [one.strip().lower() for one in value] if texts else value
+
+
 REST_PREDICTION = Value(
     "rest_prediction",
     ("n", "l", "e", "l", "l"),
@@ -516,6 +547,6 @@ CHECKS = [
     SINK_WEIGHT,
     SINK_SCORE,
     GROWTH_PREDICTION,
-    REST_PREDICTION,
+    replace(REST_PREDICTION, clean=_letters),
     ALARM_PREDICTION,
 ]

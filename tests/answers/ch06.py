@@ -47,6 +47,19 @@ def sink_left_out_of_maximum(scores, sink):
     return np.exp(scores - top) / (np.exp(sink - top) + np.exp(scores - top).sum(axis=-1, keepdims=True))
 
 
+def shift_by(scores, sink, top):
+    return np.exp(scores - top) / (np.exp(sink - top) + np.exp(scores - top).sum(axis=-1, keepdims=True))
+
+
+def one_maximum(scores, sink):
+    return shift_by(scores, sink, scores.max())
+
+
+def sink_taken_for_the_largest(scores, sink):
+    exps = np.exp(scores - np.maximum(scores.max(axis=-1, keepdims=True), sink))
+    return exps / (1 + exps.sum(axis=-1, keepdims=True))
+
+
 def careless(scores, sink):
     return np.exp(scores) / (np.exp(sink) + np.exp(scores).sum(axis=-1, keepdims=True))
 
@@ -253,7 +266,7 @@ RIGHT = {
     "sink_weight": [sink_loops, sink_by_average, sink_sliced, mean_of_means],
     "sink_score": [solve, lambda n, x: np.log(n - 1) - special.logit(x), lambda n, x: np.log((n - 1) / x - (n - 1))],
     "growth_prediction": ["c", "(c)", " C"],
-    "rest_prediction": [("n", "l", "e", "l", "l"), ["n", "l", "e", "l", "l"], list("nlell")],
+    "rest_prediction": [("n", "l", "e", "l", "l"), ["N", "L", "E", "L", "L"], "nlell"],
     "alarm_prediction": ["c", "(c)", "C "],
 }
 
@@ -273,6 +286,9 @@ WRONG = {
         (lambda s, b: wider(s, b) / wider(s, b).sum(axis=-1, keepdims=True), "undoes the sink"),
         (lambda s, b: special.softmax(s - b, axis=-1), "the sink is missing"),
         (lambda s, b: np.full(s.shape, 0.2), "expected"),
+        (one_maximum, "you subtract one maximum from all rows"),
+        (lambda s, b: shift_by(s, b, np.maximum(s.max(-1, keepdims=True), 0)), "not 0"),
+        (sink_taken_for_the_largest, "only where the sink is the largest"),
         (lambda s, b: wider(s, b) + 0.1, "sums to more than 1"),
         (lambda s, b: wider(s, b) ** 2, "expected"),
         (lambda s, b: 3 * wider(s, b), "sums to more than 1"),
@@ -281,6 +297,10 @@ WRONG = {
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: np.arange(1, Q.shape[-2] + 1)[:, None]), "you count BOS as well"),
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: np.arange(Q.shape[-2])[:, None]), "you divide by it"),
         (count_then_mask, "you divide by it"),
+        (
+            lambda Q, K, V: relu_head(Q, K, V, lambda w: np.maximum(np.arange(Q.shape[-2]) - 1, 1)[:, None]),
+            "one too small",
+        ),
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: Q.shape[-2]), "by the number of tokens"),
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: w.sum(-1, keepdims=True)), "sum to 1 again"),
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: 1), "the count is missing"),
@@ -357,7 +377,9 @@ WRONG = {
         (("n", "l", "e", "e", "l"), "sigmoid: can it be exactly 0"),
         (("n", "l", "l", "l", "l"), "ReLU: can its weights"),
         (("e", "e", "e", "e", "e"), "Ask of each head"),
-        ("nlell", "is one result, expected 5"),
+        ("nlele", "gate: can a sigmoid be exactly 0"),
+        ("limit", "Ask of each head"),
+        ("softmax", "is one result, expected 5"),
         (("n", "l", "e", "l"), "4 results, expected 5"),
         ((False, True, True, True, True), "Five letters"),
     ],
