@@ -1,12 +1,12 @@
 # make book, make test: each does all its own set-up, in .venv. `make help` lists the rest.
 SHELL := /bin/sh
 PY := .venv/bin/python
-NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/assignments/*.ipynb)
 READY := .venv/.ready
 SITE_READY := .venv/.ready-site
 GLOVE_READY := .venv/.ready-glove
 
-.PHONY: help book test lint serve notebooks site-test clean
+.PHONY: help book test lint serve notebooks assignments site-test clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test        re-run every notebook and compare, test the package, build and check the site"
 	@echo "make site-test   open every page in Chromium: errors, sliders, screenshots in _build/screenshots"
 	@echo "make notebooks   execute all notebooks in place"
+	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
 	@echo "make lint        ruff and the notebooks' rules, in seconds"
 	@echo "make clean       remove what was built; .venv stays"
 
@@ -42,6 +43,9 @@ serve: book
 
 notebooks: $(READY)
 	@$(PY) tools/execute_notebooks.py
+
+assignments: $(READY)
+	@$(PY) tools/make_assignments.py
 
 lint: $(READY)
 	@$(PY) -m ruff check --quiet --output-format=concise .

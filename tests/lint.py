@@ -18,20 +18,29 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+from make_assignments import STARS, check_cell
+
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-RULES = {}  # name -> (function, chapters_only)
+RULES = {}  # name -> (function, the kinds of notebooks that it holds for)
+CHAPTER, ASSIGNMENT = "chapter", "assignment"
 
 
-def rule(function=None, *, chapters_only=False):
-    """Register a rule. Rules of form hold for every notebook, rules of shape for chapters only."""
+def rule(function=None, *, chapters_only=False, assignments_only=False):
+    """Register a rule. Rules of form hold for every notebook, rules of shape for chapters or assignments only."""
     if function is None:
-        return lambda f: rule(f, chapters_only=chapters_only)
-    RULES[function.__name__] = (function, chapters_only)
+        return lambda f: rule(f, chapters_only=chapters_only, assignments_only=assignments_only)
+    kinds = {CHAPTER: not assignments_only, ASSIGNMENT: not chapters_only}
+    RULES[function.__name__] = (function, {kind for kind, holds in kinds.items() if holds})
     return function
+
+
+def rules_for(kind):
+    """The names of the rules that hold for chapters, or for assignments."""
+    return [name for name, (_, kinds) in RULES.items() if kind in kinds]
 
 
 @dataclass
@@ -57,16 +66,26 @@ class Notebook:
         return [cell for cell in self.cells if cell.kind == "code"]
 
     @property
+    def is_assignment(self):
+        return self.path.parent.name == "assignments"
+
+    @property
     def taught(self):
-        """The code cells without the set-up cell."""
-        return [cell for cell in self.code if cell.source.strip() != self.setup.strip()]
+        """The code cells without the set-up cell, and without the checks of an assignment, which are generated."""
+        own = [cell for cell in self.code if cell.source.strip() != self.setup.strip()]
+        return [cell for cell in own if not cell.nbgrader.get("grade")]
 
     @property
     def markdown(self):
         return [cell for cell in self.cells if cell.kind == "markdown"]
 
+    @property
+    def own_markdown(self):
+        """The Markdown cells without the exercises, which are generated from the assignment."""
+        return [cell for cell in self.markdown if "exercises" not in cell.tags]
+
     def prose(self):
-        return "\n\n".join(cell.source for cell in self.markdown)
+        return "\n\n".join(cell.source for cell in self.own_markdown)
 
     def say(self, cell, found, do):
         where = f"{self.name}, cell {cell.number} ({cell.id})" if cell else self.name
@@ -97,6 +116,10 @@ class Cell:
     @property
     def tags(self):
         return self.metadata.get("tags", [])
+
+    @property
+    def nbgrader(self):
+        return self.metadata.get("nbgrader", {})
 
     @property
     def outputs(self):
@@ -503,7 +526,7 @@ def metadata_is_as_agreed(nb):
     if (nb.data.get("nbformat"), nb.data.get("nbformat_minor")) != (4, 5):
         found.append(nb.say(None, "not nbformat 4.5", "Run `make notebooks`"))
     for cell in nb.cells:
-        if extra := sorted(set(cell.metadata) - {"tags", "mystnb"}):
+        if extra := sorted(set(cell.metadata) - {"tags", "mystnb"} - ({"nbgrader"} if nb.is_assignment else set())):
             do = "Keep tags and mystnb only; `make notebooks` removes what execution adds"
             found.append(nb.say(cell, f"cell metadata {', '.join(extra)}", do))
     return found
@@ -871,7 +894,7 @@ def numbers_in_the_text_are_shown(nb):
         shows = any(cell.kind == "code" for cell in cells)
         numbers = set(shown_numbers([*before, *cells] if shows and before else nb.cells))
         for cell in cells:
-            stated = measured(cell.source) if cell.kind == "markdown" else []
+            stated = measured(cell.source) if cell in nb.own_markdown else []
             for written in dict.fromkeys(w for w, value, decimals in stated if not is_shown(value, decimals, numbers)):
                 found.append(nb.say(cell, f"{written} is in the text, but in no code or output near it", do))
         before = cells
@@ -1012,3 +1035,74 @@ def has_the_right_length(nb):
     if 1200 <= words <= 2500:
         return []
     return [nb.say(None, f"{words} words, allowed are 1200 to 2500", "Cut or add")]
+
+
+# --- the shape of an assignment -------------------------------------------------------------
+
+
+def parts(nb):
+    """(letter, heading cell, cells) of each exercise."""
+    found = []
+    for cell in nb.cells:
+        heading = re.match(r"## Exercise ([A-Z]): \S", cell.source) if cell.kind == "markdown" else None
+        if heading:
+            found.append((heading[1], cell, []))
+        if found:
+            found[-1][2].append(cell)
+    return found
+
+
+@rule(assignments_only=True)
+def exercises_are_rated(nb):
+    do = 'Write "★★☆ · 15 minutes · 4 points" under the heading; points as in the cells that are graded'
+    found = []
+    for _, heading, cells in parts(nb):
+        rating = STARS.search(heading.source)
+        points = sum(cell.nbgrader.get("points", 0) for cell in cells)
+        if not rating or len(rating[1]) != 3 or int(rating[3]) != points:
+            found.append(nb.say(heading, f"an exercise of {points} points that is not rated so", do))
+    return found
+
+
+@rule(assignments_only=True)
+def exercises_rise_in_difficulty(nb):
+    letters = "".join(letter for letter, _, _ in parts(nb))
+    stars = [rating[1] for _, cell, _ in parts(nb) if (rating := STARS.search(cell.source))]
+    if len(letters) >= 4 and letters == "ABCDEFGH"[: len(letters)] and {"★☆☆", "★★★"} <= set(stars):
+        return []
+    do = "Four at least, lettered A, B, ..., one of them with one star and one with three"
+    return [nb.say(None, f"exercises {letters} with {', '.join(stars)}", do)]
+
+
+@rule(assignments_only=True)
+def opening_adds_up(nb):
+    ratings = [rating for _, cell, _ in parts(nb) if (rating := STARS.search(cell.source))]
+    minutes, points = (sum(int(rating[n]) for rating in ratings) for n in (2, 3))
+    wanted = [f"about {minutes} minutes", f"{len(ratings)} exercises and {points} points"]
+    wanted += ["**What you will do.**", "**What you will learn.**", "**What you need.**"]
+    do = "Say it in the first cell"
+    return [nb.say(nb.cells[0], f"{text!r} is missing", do) for text in wanted if text not in nb.cells[0].source]
+
+
+@rule(assignments_only=True)
+def checks_are_the_generated_ones(nb):
+    do = "A solution cell NAME, then a locked cell check-NAME with the text of check_cell(NAME) in make_assignments.py"
+    solved, found = set(), []
+    for cell in nb.code:
+        name = cell.nbgrader.get("grade_id", "").removeprefix("check-")
+        if cell.nbgrader.get("solution"):
+            solved.add(name)
+            if cell.source.count("### BEGIN SOLUTION") != 1 or cell.source.count("### END SOLUTION") != 1:
+                found.append(nb.say(cell, "a solution without its marks", do))
+        if cell.nbgrader.get("grade"):
+            if name not in solved or cell.source != check_cell(name) or not cell.nbgrader.get("locked"):
+                found.append(nb.say(cell, f"the check of {name}", do))
+            if not cell.stream("stdout").startswith("Correct: "):
+                found.append(nb.say(cell, "a solution that is not stored as correct", "Run `make notebooks`"))
+    return found
+
+
+@rule(assignments_only=True)
+def asks_for_words(nb):
+    texts = [cell for cell in nb.markdown if cell.nbgrader.get("grade") and cell.nbgrader.get("solution")]
+    return [] if texts else [nb.say(None, "no explanation in words", "Ask for one; it is graded by hand")]

@@ -22,6 +22,7 @@ from setup_cell import setup_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+ASSIGNMENTS = sorted((ROOT / "notebooks" / "assignments").glob("[0-9][0-9]_*.ipynb"))
 NOWHERE = "http://127.0.0.1:9"  # nothing listens there
 LEFT_OUT = {".git", ".venv", "_build", "notebooks", "book", "tests"}
 OFFLINE = """
@@ -34,7 +35,7 @@ def refuse(host, *args, **kwargs):
 socket.getaddrinfo = refuse
 """
 VERSIONS = "import numpy, scipy; print(numpy.__version__, scipy.__version__)"
-FACTS = "import attn_utils; print(attn_utils.__file__); print(len(attn_utils.load_glove().key_to_index))"
+FACTS = "import attn_utils, attn_utils.checks; print(attn_utils.__file__); print(len(attn_utils.load_glove().key_to_index))"
 
 
 class Reader:
@@ -103,7 +104,7 @@ def test_the_environment_lacks_attn_utils(reader):
     assert "no network" in reader.run("import socket; socket.getaddrinfo('example.org', 80)").stderr
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*CHAPTERS, *ASSIGNMENTS], ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_notebook_runs_alone(path, reader, tmp_path):
     shutil.copy(path, tmp_path)
     notebook = nbformat.read(tmp_path / path.name, as_version=4)

@@ -4,7 +4,21 @@ import base64
 import copy
 
 import pytest
-from lint import METADATA, RULES, Notebook, long_numbers, measured, predictions, questions, title_cased
+from lint import (
+    ASSIGNMENT,
+    CHAPTER,
+    METADATA,
+    ROOT,
+    RULES,
+    Notebook,
+    load,
+    long_numbers,
+    measured,
+    predictions,
+    questions,
+    rules_for,
+    title_cased,
+)
 
 SETUP = "# Finds attn_utils.\nimport attn_utils; attn_utils.install_missing()"
 BIBLIOGRAPHY = "@article{vaswani2017, eprint = {1706.03762}, doi = {10.1000/xyz}}"
@@ -83,7 +97,7 @@ def check(tmp_path):
     def names(data, size=1000):
         """The rules that a notebook breaks."""
         nb = Notebook(tmp_path / "01_test.ipynb", copy.deepcopy(data), SETUP, BIBLIOGRAPHY, size)
-        return [name for name, (function, _) in RULES.items() if function(nb)]
+        return [name for name in rules_for(CHAPTER) if RULES[name][0](nb)]
 
     return names
 
@@ -295,7 +309,58 @@ def test_large_file(data, check):
 
 
 def test_every_rule_is_broken_once():
-    assert {rule for rule, _ in BREAKS} | {"file_is_small"} == set(RULES)
+    broken = {rule for rule, _ in BREAKS} | {rule for rule, *_ in ASSIGNMENT_BREAKS}
+    broken |= {"file_is_small", "asks_for_words"}  # these have tests of their own
+    assert broken == set(RULES)
+
+
+ASSIGNMENT_BREAKS = [  # (rule, what stands in assignment 1, what breaks it)
+    ("exercises_are_rated", "★★☆ · 15 minutes · 4 points", "★★ · 15 minutes · 4 points"),
+    ("exercises_rise_in_difficulty", "## Exercise C: Rank", "## Exercise D: Rank"),
+    ("opening_adds_up", "about 60 minutes", "about 50 minutes"),
+    ("opening_adds_up", "5 exercises and 18 points", "5 exercises and 20 points"),
+    ("checks_are_the_generated_ones", "checks.ranks(ranks)", "checks.ranks((12, 13))"),
+    ("checks_are_the_generated_ones", 'grade("ranks", ranks)', 'print("ranks", ranks)'),
+    ("checks_are_the_generated_ones", "Correct: the ratio", "Wrong: the ratio"),
+    ("checks_are_the_generated_ones", "### BEGIN SOLUTION", "### SOLUTION"),
+]
+
+
+def test_an_assignment_passes_the_rules_for_assignments():
+    assert broken_by(lambda text: text) == []
+
+
+@pytest.mark.parametrize("rule, old, new", ASSIGNMENT_BREAKS)
+def test_rule_for_assignments_catches(rule, old, new):
+    def change(text):
+        assert old in text
+        return text.replace(old, new)
+
+    assert rule in broken_by(change)
+
+
+def test_an_assignment_asks_for_words():
+    assert broken_by(lambda text: text, drop="explain_ranks") == ["exercises_are_rated", "asks_for_words"]
+
+
+def test_the_exercises_of_a_chapter_count_neither_as_its_words_nor_as_its_numbers(data, check):
+    cells = data["cells"]
+    cells.append(md("## Solve the graded exercises\n\nIt is 0.77. " + "word " * 2000) | {"id": "01-900"})
+    cells[-1]["metadata"] = {"tags": ["exercises"]}
+    assert check(data) == []
+
+
+def broken_by(change, drop=None):
+    """The rules that assignment 1 breaks when the text of its cells and outputs is changed."""
+    nb = load(ROOT / "notebooks" / "assignments" / "01_qkv_basics.ipynb")
+    cells = [cell.raw for cell in nb.cells if drop is None or cell.nbgrader.get("grade_id") != drop]
+    texts = [(place, key) for cell in cells for place in (cell, *cell.get("outputs", [])) for key in ("source", "text")]
+    texts = [(place, key) for place, key in texts if key in place]
+    joined = change("\0".join("".join(place[key]) for place, key in texts))
+    for (place, key), text in zip(texts, joined.split("\0"), strict=True):
+        place[key] = text
+    changed = Notebook(nb.path, nb.data | {"cells": cells}, nb.setup, nb.bibliography)
+    return [name for name in rules_for(ASSIGNMENT) if RULES[name][0](changed)]
 
 
 def test_complaints_say_where_and_what(data, tmp_path):

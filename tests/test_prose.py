@@ -1,5 +1,6 @@
 """What the README and the pages say about commands, files and versions is true."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -78,3 +79,19 @@ def test_the_example_of_a_claim_is_a_row_of_the_ledger():
     book = yaml.safe_load((ROOT / "book" / "claims.yml").read_text(encoding="utf-8"))
     row = next(row for source in book.values() for row in source["claims"] if row["id"] == example["id"])
     assert example == {field: row[field] for field in example}
+
+
+def test_the_page_for_teachers_has_the_minutes_that_each_notebook_states():
+    page = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[\d\. .*?/(\w+)\.ipynb\) \| (\d+) minutes \| \d+ s \| ?(\d*)", page, re.M)
+    assert {name for name, *_ in rows} == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    for name, reading, solving in rows:
+        stated = [about_minutes(ROOT / "notebooks" / f"{name}.ipynb")]
+        assignment = ROOT / "notebooks" / "assignments" / f"{name}.ipynb"
+        stated += [about_minutes(assignment)] if assignment.exists() else [""]
+        assert [reading, solving] == stated, f"{name}: the notebooks state {stated}"
+
+
+def about_minutes(path):
+    opening = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    return re.search(r"[Aa]bout (\d+) minutes", opening)[1]

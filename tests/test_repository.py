@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import make_assignments
+import nbformat
 import pytest
 from set_repository import disagreements, main, set_repository
 from setup_cell import repository, setup_cell
@@ -50,6 +52,16 @@ def test_a_new_address_reaches_every_file(copy):
     assert all(f"{owner}.github.io/{name}".encode() not in data for data in everything(copy).values())
     for path in (copy / "notebooks").glob("*.ipynb"):
         assert "ada-l/Attention.2" in json.dumps(json.loads(path.read_text("utf8"))["cells"])
+
+
+def test_the_exercises_of_a_chapter_and_the_student_versions_follow(copy):
+    set_repository(copy, "ada-l/Attention.2")
+    for path in make_assignments.sources(copy):
+        told = make_assignments.exercises(nbformat.read(path, 4), path.stem, "ada-l/Attention.2")
+        chapter = copy / "notebooks" / path.name
+        assert make_assignments.with_exercises(chapter, told) == chapter.read_text("utf8")
+        student = (copy / make_assignments.STUDENTS / path.name).read_text("utf8")
+        assert f"https://ada-l.github.io/Attention.2/notebooks/{path.stem}.html" in student
 
 
 def test_there_and_back_gives_the_same_bytes(copy):

@@ -2,7 +2,7 @@
 
     python tools/execute_notebooks.py [--timeout SECONDS] [notebook.ipynb ...]
 
-Without arguments: all of notebooks/. Two run at a time. A notebook is written only when all its
+Without arguments: all chapters and assignments. Two run at a time. A notebook is written only when all its
 cells ran; when one fails, the old file stays, the cell is named, and the exit code is 1.
 """
 
@@ -154,7 +154,8 @@ def main():
     args = parser.parse_args()
     if args.workers < 1:
         parser.error("--workers is at least 1")
-    paths = args.notebooks or sorted((ROOT / "notebooks").glob("*.ipynb"))
+    found = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks" / "assignments").glob("*.ipynb")]
+    paths = args.notebooks or sorted(found)
     missing = [str(p) for p in paths if not p.is_file()]
     if missing or not paths:
         sys.exit(f"no such notebook: {', '.join(missing) or 'notebooks/*.ipynb'}")
