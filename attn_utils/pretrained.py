@@ -21,7 +21,7 @@ class Run(NamedTuple):
 
     tokens: list  # n strings; None where a pass was given bare ids
     ids: np.ndarray  # (n,) rows of the vocabulary
-    weights: np.ndarray  # (layers, heads, n_queries, n_keys)
+    weights: np.ndarray  # (layers, heads, n_queries, n_keys); None where they were not to be kept
     hidden: np.ndarray  # (layers + 1, n, d): what enters the first layer, then what leaves each
     values: np.ndarray  # (layers, heads, n_keys, d_head): what the weights average
     logits: np.ndarray = None  # (n, vocabulary), of a decoder: scores of the token that follows each
@@ -205,7 +205,7 @@ def load_smollm():
     return Decoder(dict(params), tokenizer)
 
 
-def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=None):
+def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=None, keep_weights=True):
     """The forward pass of a Llama-like decoder: every token looks at itself and what came before.
 
     params   dict from name to array, such as load_smollm().params
@@ -215,11 +215,13 @@ def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=N
     allow    boolean, broadcastable to (heads, n, n_keys): where a query may look, beyond the causal mask
     drop     boolean, broadcastable to (heads, n, n_keys): where the weight stays, but nothing is passed on
     cache    the cache of an earlier Run, whose tokens these ids follow; None at the start of a text
+    keep_weights   False to leave out the Run's weights, which take most of the memory in a long text
 
     Returns a Run without tokens, where n_keys counts the cached tokens, too: weights (layers, heads, n, n_keys),
     hidden (layers + 1, n, d), the stream before the final norm, values (layers, KV heads, n_keys, d_head),
     logits (n, vocabulary), cache. Query head h reads KV head h // 3.
-    Raises ValueError when ids are not in the vocabulary, none or too many, or when allow or drop does not fit.
+    Raises ValueError when ids are not in the vocabulary, none or too many, when allow or drop does not fit, or when
+    the weights would take more than 1 GB (with SmolLM2: of more than 960 tokens).
 
     Source: Touvron et al. (2023): RMS norm before each part, rotary positions (Su et al., 2021), SwiGLU (Shazeer,
     2020); grouped queries as in Ainslie et al. (2023). The embedding is also the output layer.
@@ -230,6 +232,8 @@ def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=N
     mask = causal_mask(n_past + len(ids))[n_past:]  # (n, n_keys)
     allow, drop = (_check_places(places, name, layers, mask) for places, name in ((allow, "allow"), (drop, "drop")))
     mask = mask if allow is None else mask & allow
+    if keep_weights:
+        _check_room(len(layers) * len(layers[0]["W_Q"]) * mask.size * 4)
     X = params["embed.W"][ids]  # (n, d)
     hidden, seen, keys, values = [X], [], [], []
     for i, layer in enumerate(layers):
@@ -240,10 +244,12 @@ def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=N
         if mlp:
             change = swiglu(layer, rms_norm(X, layer["mlp.gain"]))
             X = X + change if skips else change
-        hidden.append(X), seen.append(weights), keys.append(K), values.append(V)
+        hidden.append(X), keys.append(K), values.append(V)
+        if keep_weights:
+            seen.append(weights)
     logits = rms_norm(X, params["final.gain"]) @ params["embed.W"].T  # (n, vocabulary)
-    values = np.stack(values)
-    return Run(None, ids, np.stack(seen), np.stack(hidden), values, logits, (np.stack(keys), values))
+    seen, values = np.stack(seen) if keep_weights else None, np.stack(values)
+    return Run(None, ids, seen, np.stack(hidden), values, logits, (np.stack(keys), values))
 
 
 def decoder_attention(layer, X, positions, mask, drop=None, past=None):
@@ -323,14 +329,14 @@ class Decoder(Model):
         """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise ValueError(f"n is {n!r}, expected a positive whole number of tokens.")
-        run, written = decoder(self.params, self.ids(text)), []
+        run, written = decoder(self.params, self.ids(text), keep_weights=False), []
         for _ in range(n):
             token = int(run.logits[-1].argmax())
             if token in self.ends:
                 break
             written.append(token)
             if len(written) < n:
-                run = decoder(self.params, written[-1:], cache=run.cache)
+                run = decoder(self.params, written[-1:], cache=run.cache, keep_weights=False)
         return self.tokenizer.decode(written)
 
     def _name(self, i):
@@ -490,6 +496,14 @@ def _check_frozen(frozen, layers, n, params):
             "such as the weights of a run over the same ids."
         )
     return np.asarray(frozen, params["embed.W"].dtype)
+
+
+def _check_room(n_bytes):
+    if n_bytes > 1e9:
+        raise ValueError(
+            f"the weights of all heads would take {n_bytes / 1e9:.1f} GB, expected at most 1. Pass a shorter text, or "
+            "keep_weights=False to go without them."
+        )
 
 
 def _check_places(places, name, layers, mask):

@@ -453,6 +453,15 @@ def test_bad_switches_are_named():
         decoder(other, range(5), norm=False)
 
 
+def test_the_weights_of_a_long_text_are_kept_only_where_there_is_room():
+    params = small_decoder(np.random.default_rng(0))
+    kept, other = decoder(params, range(5)), decoder(params, range(5), keep_weights=False)
+    assert other.weights is None and (other.logits == kept.logits).all() and (other.values == kept.values).all()
+    params |= {f"{i}.{name}": params[f"0.{name}"] for i in range(2, 300) for name in split_layers(params)[0]}
+    with pytest.raises(ValueError, match=r"would take 1\.2 GB, expected at most 1.*keep_weights=False"):
+        decoder(params, [1] * 500)
+
+
 def test_bad_numbers_of_tokens_are_named(smollm):
     for n in (0, -1, 2.5, True, "3"):
         with pytest.raises(ValueError, match="expected a positive whole number of tokens"):
