@@ -106,8 +106,11 @@ def test_smollm_writes_what_the_reference_writes(smollm):
 
 
 def test_smollm_stops_at_the_end_of_its_answer(smollm):
-    answer = smollm.generate("<|im_start|>user\nSay only: yes<|im_end|>\n<|im_start|>assistant\n", 40)
+    question = "<|im_start|>user\nSay only: yes<|im_end|>\n<|im_start|>assistant\n"
+    answer = smollm.generate(question, 40)
     assert 0 < len(smollm.ids(answer)) < 40 and "<|" not in answer
+    end = smollm.run(question + answer).logits[-1].argmax()
+    assert smollm.tokens([end]) == ["<|im_end|>"]
 
 
 def test_the_gguf_file_is_read_as_its_own_package_reads_it(trained_weights):
@@ -303,7 +306,8 @@ def test_minilm_where_it_looks(minilm):
 
 def test_minilm_frozen_on_its_own_weights_is_itself(minilm):
     run = minilm.run(TIRED)
-    again = minilm.run(TIRED, frozen=run.weights)
+    again = minilm.run(TIRED, frozen=run.weights.astype(np.float64))
+    assert again.hidden.dtype == np.float32
     np.testing.assert_allclose(again.hidden, run.hidden, atol=1e-5)
 
 
@@ -360,7 +364,8 @@ def test_surprise_is_the_negative_logarithm_of_the_softmax():
     rng = np.random.default_rng(4)
     logits, ids = rng.normal(size=(4, 7)).astype(np.float32) * 30, rng.integers(7, size=4)
     expected = [-np.log(softmax(logits[t].astype(float))[ids[t + 1]]) for t in range(3)]
-    np.testing.assert_allclose(surprise(logits, ids), expected, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(surprise(logits, ids), expected, rtol=1e-9, atol=1e-12)
+    assert surprise(logits, ids).dtype == np.float64
     with pytest.raises(ValueError, match="of one run"):
         surprise(logits, ids[:-1])
 
