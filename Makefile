@@ -5,6 +5,7 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/assignments/*.ipynb)
 READY := .venv/.ready
 SITE_READY := .venv/.ready-site
 GLOVE_READY := .venv/.ready-glove
+WEIGHTS_READY := .venv/.ready-weights
 
 .PHONY: help book test lint serve notebooks assignments site-test clean
 .DEFAULT_GOAL := help
@@ -35,13 +36,17 @@ $(GLOVE_READY): $(READY)
 	@$(PY) tools/fetch_glove.py
 	@touch $@
 
+# The weights of MiniLM and SmolLM2 (177 MB), for chapters 7 and 8: make goes on without them, except in CI.
+$(WEIGHTS_READY): $(READY)
+	@$(PY) tools/fetch_weights.py $@
+
 book: $(READY)
 	@$(PY) tools/build_book.py
 
 serve: book
 	@$(PY) tools/serve.py
 
-notebooks: $(READY)
+notebooks: $(READY) $(WEIGHTS_READY)
 	@$(PY) tools/execute_notebooks.py
 
 assignments: $(READY)
@@ -51,7 +56,7 @@ lint: $(READY)
 	@$(PY) -m ruff check --quiet --output-format=concise .
 	@$(PY) -m pytest -q tests/test_notebooks.py
 
-test: $(READY) $(GLOVE_READY)
+test: $(READY) $(GLOVE_READY) $(WEIGHTS_READY)
 	@echo "== ruff"
 	@$(PY) -m ruff check --quiet --output-format=concise .
 	@echo "== unit tests and the notebooks' rules"

