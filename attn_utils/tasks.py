@@ -1,4 +1,5 @@
-"""Data sets for the training experiments, drawn afresh from a generator: nothing is read or downloaded."""
+"""Data sets for the training experiments. Most are drawn afresh from a generator; the digits come with scikit-learn,
+and MNIST, which is larger, is fetched on demand."""
 
 import numpy as np
 
@@ -267,3 +268,44 @@ def _check_trigger(n, n_tokens, d, place):
             "0 is BOS, and a token has to stand before."
         )
     return shape
+
+
+# ------------------------------------------------------- images cut into patches (chapter 5)
+
+N_TEST_DIGITS = 397
+
+
+def digits_as_patches(patch=2):
+    """scikit-learn's 1,797 handwritten digits of 8 x 8 pixels, each cut into square patches that serve as tokens.
+
+    patch   side of a patch in pixels: 1, 2, 4 or 8
+
+    Returns (patches, labels), (patches, labels), 1,400 images to train and 397 to test: float32
+    (n, (8 / patch)^2, patch^2) with grey values from 0 to 1, patches row by row; and whole numbers from 0 to 9, (n,).
+    The split is fixed: the test images lie evenly spread among the others, one in every four or five, so that no
+    writer and no digit is on one side alone.
+    Raises ValueError for a patch that does not divide 8.
+
+    Source: Alpaydin and Kaynak (1998), the test part of their digits, as scikit-learn ships it.
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    patches = cut_patches((digits.images / 16).astype(np.float32), patch)  # (1797, n_tokens, patch^2)
+    n = len(patches)
+    test = np.arange(n) * N_TEST_DIGITS % n < N_TEST_DIGITS  # (1797,)
+    return (patches[~test], digits.target[~test]), (patches[test], digits.target[test])
+
+
+def cut_patches(images, patch):
+    """Cut images into square patches: (..., height, width) becomes (..., n_patches, patch^2), row by row.
+
+    Raises ValueError when patch is no whole number that divides both sides.
+    """
+    images = np.asarray(images)
+    *free, height, width = images.shape if images.ndim > 1 else (0, 0)
+    whole = isinstance(patch, (int, np.integer)) and not isinstance(patch, bool) and patch > 0
+    if not whole or height % patch or width % patch:
+        raise ValueError(f"patch is {patch!r}, expected a whole number that divides {height} and {width}.")
+    tiles = images.reshape(*free, height // patch, patch, width // patch, patch)
+    return np.swapaxes(tiles, -3, -2).reshape(*free, -1, patch * patch)

@@ -122,6 +122,114 @@ def attend(Q, K, V, mask=None, scale=None, weighting=softmax):
 
 
 @primitive
+def rms_norm(X, epsilon=1e-6):
+    """Every token divided by the root of its mean square: x / sqrt(mean(x^2) + epsilon).
+
+    X (..., d). Returns the same shape and type; a token of zeros stays zero. No gain: the projections that follow
+    have one. Source: Zhang and Sennrich (2019), equation 4. The gradient is derived in chapter 5.
+    """
+    return X / _root_mean_square(X, epsilon)
+
+
+def _root_mean_square(X, epsilon):
+    return numpy.sqrt(numpy.mean(X * X, axis=-1, keepdims=True) + X.dtype.type(epsilon))  # (..., 1)
+
+
+def _rms_norm_gradient(Y, X, epsilon=1e-6):
+    # y = x / r with r^2 = mean(x^2): d y = (d x - y mean(y d x)) / r, and this matrix is symmetric
+    return lambda g: (g - Y * numpy.mean(g * Y, axis=-1, keepdims=True)) / _root_mean_square(X, epsilon)
+
+
+defvjp(rms_norm, _rms_norm_gradient)
+
+
+def layer_norm(X, epsilon=1e-6):
+    """Every token less its mean, divided by its standard deviation: rms_norm of the centred token.
+
+    X (..., d). Returns the same shape and type; a constant token becomes zero. No gain and no bias.
+    What comes out is orthogonal to (1, ..., 1), so that its smallest singular value is zero where n_tokens >= d.
+    Source: Ba et al. (2016), equation 3.
+    """
+    return rms_norm(_center_features(X), epsilon)
+
+
+@primitive
+def _center_features(X):
+    return X - numpy.mean(X, axis=-1, keepdims=True)
+
+
+defvjp(_center_features, lambda Y, X: lambda g: g - numpy.mean(g, axis=-1, keepdims=True))
+
+
+@primitive
+def center_tokens(X):
+    """attn_utils.spectra.center_tokens for training: X less its mean token, its own gradient. X (..., n_tokens, d)."""
+    return X - numpy.mean(X, axis=-2, keepdims=True)
+
+
+defvjp(center_tokens, lambda Y, X: lambda g: g - numpy.mean(g, axis=-2, keepdims=True))
+
+
+@primitive
+def linear(X, W, b):
+    """X W + b for every token: X (*models, ..., d), W (*models, d, k), b (*models, 1, k) give (*models, ..., k)."""
+    return (_as_rows(X, W) @ W + b).reshape(*X.shape[:-1], W.shape[-1])
+
+
+def _as_rows(X, W):
+    """All tokens of a model one below the other, (*models, n_rows, features)."""
+    return X.reshape(*W.shape[:-2], -1, X.shape[-1])
+
+
+defvjp(
+    linear,
+    lambda Y, X, W, b: lambda g: (_as_rows(g, W) @ _turned(W)).reshape(X.shape),
+    lambda Y, X, W, b: lambda g: _turned(_as_rows(X, W)) @ _as_rows(g, W),
+    lambda Y, X, W, b: lambda g: _as_rows(g, W).sum(axis=-2, keepdims=True),
+)
+
+
+def _turned(array):
+    return numpy.swapaxes(array, -1, -2)
+
+
+@primitive
+def gelu(X):
+    """GELU in its form with tanh: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, number by number.
+
+    Source: Hendrycks and Gimpel (2016).
+    """
+    return 0.5 * X * (1 + _gelu_tanh(X))
+
+
+def _gelu_tanh(X):
+    return numpy.tanh(_GELU * (X + 0.044715 * (X * X * X)))
+
+
+_GELU = 0.7978845608028654  # sqrt(2/pi)
+
+
+def _gelu_gradient(Y, X):
+    def gradient(g):
+        t = _gelu_tanh(X)
+        return g * 0.5 * (1 + t + X * (1 - t * t) * (_GELU * (1 + 3 * 0.044715 * (X * X))))
+
+    return gradient
+
+
+defvjp(gelu, _gelu_gradient)
+
+
+def feed_forward(X, W_1, b_1, W_2, b_2):
+    """The feed-forward part of a layer: gelu(X W_1 + b_1) W_2 + b_2, for every token by itself.
+
+    X (*models, ..., n_tokens, d); W_1 (*models, d, d_ff), b_1 (*models, 1, d_ff), W_2 (*models, d_ff, d),
+    b_2 (*models, 1, d). Returns the shape of X. Source: Vaswani et al. (2017), equation 2, with GELU for ReLU.
+    """
+    return linear(gelu(linear(X, W_1, b_1)), W_2, b_2)
+
+
+@primitive
 def cross_entropy(logits, targets):
     """Mean of -log softmax(logits)[target].
 
