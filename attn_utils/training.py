@@ -7,7 +7,7 @@ So do the alternatives to the softmax of chapter 6.
 
 import numpy
 from autograd import value_and_grad
-from autograd.extend import defvjp, primitive
+from autograd.extend import SparseObject, defvjp, primitive, vspace
 
 from attn_utils.attention import _count
 from attn_utils.attention import relu as _relu
@@ -18,7 +18,14 @@ from attn_utils.attention import softmax as _softmax
 
 def _softmax_gradient(weights, scores, axis=-1):
     # J = diag(w) - w w^T, so J g = w * (g - <g, w>): no matrix is ever formed
+    if axis in (-1, weights.ndim - 1):
+        return lambda g: weights * (g - _row_dot(g, weights))
     return lambda g: weights * (g - numpy.sum(g * weights, axis=axis, keepdims=True))
+
+
+def _row_dot(a, b):
+    """The scalar product of each row of a with that of b, (..., 1). Short rows are not numpy.sum's strength."""
+    return numpy.einsum("...i,...i->...", a, b)[..., None]
 
 
 softmax = primitive(_softmax)
@@ -118,7 +125,24 @@ def attend(Q, K, V, mask=None, scale=None, weighting=softmax):
     scale = 1 / numpy.sqrt(Q.shape[-1]) if scale is None else scale
     scores = masked_scores(Q, K, mask, float(scale))  # (..., n_queries, n_keys)
     weights = weighting(scores)  # (..., n_queries, n_keys)
-    return weights @ V, weights
+    return mix(weights, V), weights
+
+
+@primitive
+def mix(weights, V):
+    """weights V, the output of attention: (..., n_queries, n_keys) and (..., n_keys, d_v) give (..., n_queries, d_v)."""
+    return weights @ V
+
+
+defvjp(
+    mix,
+    lambda output, weights, V: lambda g: _sum_to(g @ _turned(V), weights.shape),
+    lambda output, weights, V: lambda g: _sum_to(_turned(weights) @ g, V.shape),
+)
+
+
+def _turned(array):
+    return numpy.swapaxes(array, -1, -2)
 
 
 @primitive
@@ -132,12 +156,13 @@ def rms_norm(X, epsilon=1e-6):
 
 
 def _root_mean_square(X, epsilon):
-    return numpy.sqrt(numpy.mean(X * X, axis=-1, keepdims=True) + X.dtype.type(epsilon))  # (..., 1)
+    return numpy.sqrt(_row_dot(X, X) / X.shape[-1] + X.dtype.type(epsilon))  # (..., 1)
 
 
 def _rms_norm_gradient(Y, X, epsilon=1e-6):
-    # y = x / r with r^2 = mean(x^2): d y = (d x - y mean(y d x)) / r, and this matrix is symmetric
-    return lambda g: (g - Y * numpy.mean(g * Y, axis=-1, keepdims=True)) / _root_mean_square(X, epsilon)
+    # y = x / r with r^2 = mean(x^2) + epsilon: dy = (dx - y mean(y dx)) / r, and this matrix is symmetric
+    r = _root_mean_square(X, epsilon)
+    return lambda g: (g - Y * (_row_dot(g, Y) / X.shape[-1])) / r
 
 
 defvjp(rms_norm, _rms_norm_gradient)
@@ -153,21 +178,29 @@ def layer_norm(X, epsilon=1e-6):
     return rms_norm(_center_features(X), epsilon)
 
 
+def _less_mean(axis):
+    """X less its mean along an axis. The matrix that does this is symmetric: the gradient does the same."""
+
+    @primitive
+    def centred(X):
+        return X - numpy.mean(X, axis=axis, keepdims=True)
+
+    defvjp(centred, lambda Y, X: lambda g: g - numpy.mean(g, axis=axis, keepdims=True))
+    return centred
+
+
+_center_features = _less_mean(-1)
+center_tokens = _less_mean(-2)
+center_tokens.__doc__ = "attn_utils.spectra.center_tokens for training: X (..., n_tokens, d) less its mean token."
+
+
 @primitive
-def _center_features(X):
-    return X - numpy.mean(X, axis=-1, keepdims=True)
+def mean_token(X):
+    """The mean over tokens: (..., n_tokens, d) gives (..., d)."""
+    return numpy.mean(X, axis=-2)
 
 
-defvjp(_center_features, lambda Y, X: lambda g: g - numpy.mean(g, axis=-1, keepdims=True))
-
-
-@primitive
-def center_tokens(X):
-    """attn_utils.spectra.center_tokens for training: X less its mean token, its own gradient. X (..., n_tokens, d)."""
-    return X - numpy.mean(X, axis=-2, keepdims=True)
-
-
-defvjp(center_tokens, lambda Y, X: lambda g: g - numpy.mean(g, axis=-2, keepdims=True))
+defvjp(mean_token, lambda Y, X: lambda g: numpy.repeat(g[..., None, :] / X.shape[-2], X.shape[-2], axis=-2))
 
 
 @primitive
@@ -189,8 +222,7 @@ defvjp(
 )
 
 
-def _turned(array):
-    return numpy.swapaxes(array, -1, -2)
+_GELU = 0.7978845608028654  # sqrt(2/pi)
 
 
 @primitive
@@ -199,20 +231,31 @@ def gelu(X):
 
     Source: Hendrycks and Gimpel (2016).
     """
-    return 0.5 * X * (1 + _gelu_tanh(X))
+    return X * _half_plus_half_tanh(X * X, X)
 
 
-def _gelu_tanh(X):
-    return numpy.tanh(_GELU * (X + 0.044715 * (X * X * X)))
-
-
-_GELU = 0.7978845608028654  # sqrt(2/pi)
+def _half_plus_half_tanh(squares, X):
+    t = squares * (0.044715 * _GELU)
+    t += _GELU
+    t *= X
+    numpy.tanh(t, out=t)
+    t *= 0.5
+    t += 0.5
+    return t
 
 
 def _gelu_gradient(Y, X):
+    # with p = (1 + tanh u) / 2, the derivative of x p is p + x p', and p' = 2 p (1 - p) u'
     def gradient(g):
-        t = _gelu_tanh(X)
-        return g * 0.5 * (1 + t + X * (1 - t * t) * (_GELU * (1 + 3 * 0.044715 * (X * X))))
+        squares = X * X
+        p = _half_plus_half_tanh(squares, X)
+        slope = squares * (6 * 0.044715 * _GELU)
+        slope += 2 * _GELU  # 2 u'
+        slope *= X - Y  # x (1 - p)
+        slope += 1
+        slope *= p
+        slope *= g
+        return slope
 
     return gradient
 
@@ -296,39 +339,74 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
     _check_fit(params, steps, rng, lr, betas)
-    params = {name: numpy.array(value) for name, value in params.items()}
-    moments = {name: (numpy.zeros_like(value), numpy.zeros_like(value)) for name, value in params.items()}
-    step_loss = value_and_grad(loss)
+    vectors, unpack = _pack(params)
+    moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
+    step_loss = value_and_grad(lambda vectors, *drawn: loss(unpack(vectors), *drawn))
     losses = []
     with _Progress(steps, progress) as bar:
         try:
             for step in range(1, steps + 1):
-                value, gradients = step_loss(params, *batch(rng))
-                _check_finite(step, value, gradients)
+                value, gradients = step_loss(vectors, *batch(rng))
+                _check_finite(step, value, gradients, unpack)
                 rate = lr(step) if callable(lr) else lr
-                params, moments = _adam(params, gradients, moments, step, rate, weight_decay, *betas)
+                for kind, gradient in gradients.items():
+                    vectors[kind] = _adam(vectors[kind], gradient, *moments[kind], step, rate, weight_decay, *betas)
                 losses.append(float(value))
                 bar.show(step, losses[-1])
                 if on_step is not None:
-                    stop = on_step(step, params)
+                    stop = on_step(step, unpack(vectors))
                     if isinstance(stop, (bool, numpy.bool_)) and stop:
                         break
         except KeyboardInterrupt:
             print(f"Interrupted after {len(losses)} of {steps} steps: returning what was learned so far.")
-    return params, numpy.array(losses)
+    return {name: value.copy() for name, value in unpack(vectors).items()}, numpy.array(losses)
 
 
-def _adam(params, gradients, moments, step, lr, weight_decay, beta1, beta2, epsilon=1e-8):
-    """One step of Adam for every parameter; returns new dicts."""
-    new_params, new_moments = {}, {}
+def _adam(value, gradient, m, v, step, lr, weight_decay, beta1, beta2, epsilon=1e-8):
+    """One step of Adam: returns the new value; m and v, the running means, change in place."""
+    m *= beta1
+    m += (1 - beta1) * gradient
+    v *= beta2
+    v += (1 - beta2) * gradient**2
+    direction = (m / (1 - beta1**step)) / (numpy.sqrt(v / (1 - beta2**step)) + epsilon)
+    return (value - lr * (direction + weight_decay * value)).astype(value.dtype)
+
+
+def _pack(params):
+    """The parameters in one long vector for each floating-point type, and a function that cuts it up again.
+
+    Adam works number by number, so that one long vector is as good as many arrays, and much faster.
+    """
+    params = {name: numpy.asarray(value) for name, value in params.items()}
+    parts, places = {value.dtype: [] for value in params.values()}, {}
     for name, value in params.items():
-        gradient, (m, v) = gradients[name].astype(value.dtype), moments[name]
-        m = beta1 * m + (1 - beta1) * gradient
-        v = beta2 * v + (1 - beta2) * gradient**2
-        direction = (m / (1 - beta1**step)) / (numpy.sqrt(v / (1 - beta2**step)) + epsilon)
-        new_params[name] = (value - lr * (direction + weight_decay * value)).astype(value.dtype)
-        new_moments[name] = (m, v)
-    return new_params, new_moments
+        start = sum(part.size for part in parts[value.dtype])
+        parts[value.dtype].append(value.ravel())
+        places[name] = value.dtype, slice(start, start + value.size), value.shape
+
+    def unpack(vectors):
+        vectors = {kind: vectors[kind] for kind in parts}
+        return {name: _piece(vectors[kind], place, shape) for name, (kind, place, shape) in places.items()}
+
+    return {kind: numpy.concatenate(part) for kind, part in parts.items()}, unpack
+
+
+@primitive
+def _piece(vector, place, shape):
+    return vector[place].reshape(shape)
+
+
+def _piece_gradient(piece, vector, place, shape):
+    # everything is zero but for the piece, so autograd is told to add that alone
+    return lambda g: SparseObject(vspace(vector), lambda total: _add_at(total, place, g))
+
+
+def _add_at(total, place, g):
+    total[place] += numpy.ravel(g)
+    return total
+
+
+defvjp(_piece, _piece_gradient, None, None)
 
 
 def _check_fit(params, steps, rng, lr, betas):
@@ -345,8 +423,10 @@ def _check_fit(params, steps, rng, lr, betas):
             raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected float32 or float64.")
 
 
-def _check_finite(step, value, gradients):
-    bad = [name for name, gradient in gradients.items() if not numpy.isfinite(gradient).all()]
+def _check_finite(step, value, gradients, unpack):
+    bad = []
+    if not all(numpy.isfinite(gradient).all() for gradient in gradients.values()):
+        bad = [name for name, gradient in unpack(gradients).items() if not numpy.isfinite(gradient).all()]
     if bad or not numpy.isfinite(value):
         where = f"the gradient of {', '.join(map(repr, bad))}" if bad else "the loss"
         raise FloatingPointError(

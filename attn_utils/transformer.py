@@ -14,7 +14,7 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 
 from attn_utils.attention import _check_mask
-from attn_utils.training import _turned, attend, center_tokens, feed_forward, linear, sigmoid, softmax
+from attn_utils.training import _turned, attend, center_tokens, feed_forward, linear, mean_token, sigmoid, softmax
 
 
 def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, models=(), std=0.02, gate=False, sink=False):
@@ -132,14 +132,12 @@ def attention_layer(layer, X, mask=None, weighting=softmax, scale=None, center_v
     return combine(mixed, layer["W_O"]), weights
 
 
-@primitive
-def project(X, W):
+def _project(X, W):
     """X W for each head: (*models, ..., n_tokens, d) and (*models, n_heads, d, k) give (*models, n_heads, ..., k)."""
     return (_rows(X, W.ndim - 3, heads=False) @ W).reshape(*W.shape[:-2], *X.shape[W.ndim - 3 : -1], W.shape[-1])
 
 
-@primitive
-def combine(mixed, W):
+def _combine(mixed, W):
     """The sum over heads of mixed W: (*models, n_heads, ..., n_tokens, k) and (*models, n_heads, k, d)."""
     heads = _rows(mixed, W.ndim - 3) @ W  # (*models, n_heads, n_rows, d)
     total = heads.sum(axis=-3) if heads.shape[-3] > 1 else heads
@@ -152,15 +150,17 @@ def _rows(array, models, heads=True):
     return array.reshape(*array.shape[:models], *head, -1, array.shape[-1])
 
 
+project, combine = primitive(_project), primitive(_combine)
+
 # each of the two is the other's gradient: what one spreads over the heads, the other sums up
 defvjp(
     project,
-    lambda Q, X, W: lambda g: combine(g, _turned(W)),
+    lambda Q, X, W: lambda g: _combine(g, _turned(W)),
     lambda Q, X, W: lambda g: _turned(_rows(X, W.ndim - 3, heads=False)) @ _rows(g, W.ndim - 3),
 )
 defvjp(
     combine,
-    lambda output, mixed, W: lambda g: project(g, _turned(W)),
+    lambda output, mixed, W: lambda g: _project(g, _turned(W)),
     lambda output, mixed, W: lambda g: _turned(_rows(mixed, W.ndim - 3)) @ _rows(g, W.ndim - 3, heads=False),
 )
 
@@ -348,7 +348,7 @@ def classifier(params, patches, *, graying=None, **switches):
     patches = _check_patches(own, patches)
     patches = patches if graying is None else _grayed(graying, patches)
     stream, weights = transformer(layers, embed_patches(own, patches), **switches)
-    return linear(np.mean(stream, axis=-2), own["head.W"], own["head.b"]), weights
+    return linear(mean_token(stream), own["head.W"], own["head.b"]), weights
 
 
 def embed_patches(params, patches):
