@@ -130,7 +130,7 @@ def attend(Q, K, V, mask=None, scale=None, weighting=softmax):
 
 @primitive
 def mix(weights, V):
-    """weights V, the output of attention: (..., n_queries, n_keys) and (..., n_keys, d_v) give (..., n_queries, d_v)."""
+    """weights V, attention's output: (..., n_queries, n_keys) and (..., n_keys, d_v) give (..., n_queries, d_v)."""
     return weights @ V
 
 
