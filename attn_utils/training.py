@@ -5,6 +5,8 @@ derived by hand (chapter 2 derives the first), which is faster and stays finite 
 So do the alternatives to the softmax of chapter 6.
 """
 
+import contextlib
+
 import numpy
 from autograd import value_and_grad
 from autograd.extend import SparseObject, defvjp, primitive, vspace
@@ -333,12 +335,12 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
 
     Returns (params, losses): the learned dict and an array of the loss before each step taken.
     An interrupt (Ctrl-C, the stop button) returns what was learned so far.
-    Raises ValueError for bad arguments, FloatingPointError when the loss or a gradient is not finite
-    (naming the step and the parameter).
+    Raises ValueError for bad arguments, FloatingPointError when the loss or a gradient is not finite, or when the
+    loss stops over NaN or inf of its own (naming the step and the parameter).
 
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
-    _check_fit(params, steps, rng, lr, betas)
+    _check_fit(params, steps, rng, lr, betas, weight_decay)
     vectors, unpack = _pack(params)
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
     step_loss = value_and_grad(lambda vectors, *drawn: loss(unpack(vectors), *drawn))
@@ -346,9 +348,11 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
     with _Progress(steps, progress) as bar:
         try:
             for step in range(1, steps + 1):
-                value, gradients = step_loss(vectors, *batch(rng))
+                drawn = _check_batch(batch(rng))
+                with _named(step, vectors, unpack):
+                    value, gradients = step_loss(vectors, *drawn)
                 _check_finite(step, value, gradients, unpack)
-                rate = lr(step) if callable(lr) else lr
+                rate = _check_rate(lr(step), step) if callable(lr) else lr
                 for kind, gradient in gradients.items():
                     vectors[kind] = _adam(vectors[kind], gradient, *moments[kind], step, rate, weight_decay, *betas)
                 losses.append(float(value))
@@ -409,18 +413,53 @@ def _add_at(total, place, g):
 defvjp(_piece, _piece_gradient, None, None)
 
 
-def _check_fit(params, steps, rng, lr, betas):
+def _check_fit(params, steps, rng, lr, betas, weight_decay):
     if not isinstance(rng, numpy.random.Generator):
         raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
-    if not isinstance(steps, (int, numpy.integer)) or steps < 1:
+    if isinstance(steps, bool) or not isinstance(steps, (int, numpy.integer)) or steps < 1:
         raise ValueError(f"steps is {steps!r}, expected a positive whole number.")
     if not callable(lr) and not lr > 0:
         raise ValueError(f"lr is {lr!r}, expected a positive learning rate, such as 0.01.")
+    if not weight_decay >= 0:
+        raise ValueError(f"weight_decay is {weight_decay!r}, expected a number of at least 0.")
     if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
         raise ValueError(f"betas are {betas!r}, expected two numbers of at least 0 and below 1, such as (0.9, 0.999).")
+    if not isinstance(params, dict) or not params:
+        raise ValueError(f"params is {type(params).__name__} {params!r:.40}, expected a dict from name to array.")
     for name, value in params.items():
         if numpy.asarray(value).dtype not in (numpy.float32, numpy.float64):  # Adam's 1e-8 is zero in float16
             raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected float32 or float64.")
+
+
+def _check_batch(drawn):
+    if not isinstance(drawn, (tuple, list)):
+        raise ValueError(
+            f"batch(rng) returned {type(drawn).__name__}, expected a tuple of what the loss takes after params. "
+            "One array is a tuple with a comma: (X,)."
+        )
+    return drawn
+
+
+def _check_rate(rate, step):
+    if not 0 <= rate < numpy.inf:
+        raise ValueError(f"lr({step}) is {rate!r}, expected a learning rate of at least 0.")
+    return rate
+
+
+@contextlib.contextmanager
+def _named(step, vectors, unpack):
+    """An error over NaN or inf inside the loss, such as the softmax raises, gets the step and the largest parameter."""
+    try:
+        yield
+    except ValueError as error:
+        if "NaN" not in str(error):
+            raise
+        sizes = {name: numpy.abs(value).max(initial=0) for name, value in unpack(vectors).items()}
+        largest = max(sizes, key=lambda name: numpy.nan_to_num(sizes[name], nan=numpy.inf))
+        raise FloatingPointError(
+            f"at step {step} the loss could not be computed: {error} The largest number in the parameters is "
+            f"{sizes[largest]:.4g}, in {largest!r}. Lower lr, or look for what grows."
+        ) from error
 
 
 def _check_finite(step, value, gradients, unpack):

@@ -13,7 +13,7 @@ from autograd import numpy as np
 from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 
-from attn_utils.attention import _check_mask
+from attn_utils.attention import _check_mask, _check_scale
 from attn_utils.training import _turned, attend, center_tokens, feed_forward, linear, mean_token, sigmoid, softmax
 
 
@@ -97,7 +97,8 @@ def transformer(
     layers, X = split_layers(params), X if hasattr(X, "shape") else numpy.asarray(X)
     _check_input(layers, X)
     mask = mask if mask is None else _check_mask(mask, (X.shape[-2], X.shape[-2]))
-    skips = _check_switches(skip, norm, post, center_values)
+    scale = scale if scale is None else _check_scale(scale)
+    skips = _check_switches(skip, norm, post, center_values, weighting)
     before, after = (_as_is, norm) if post else (norm or _as_is, _as_is)
     stream, seen = X if graying is None else _grayed(graying, X), []
     for layer in layers:
@@ -208,40 +209,62 @@ def _check_sizes(rng, models, **sizes):
         raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
     if not isinstance(models, (tuple, list)):
         raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
+    sizes |= {f"models[{i}]": size for i, size in enumerate(models)}
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, numpy.integer)) or size < 1:
             raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
 
 
-def _check_switches(skip, norm, post, center_values):
+def _check_switches(skip, norm, post, center_values, weighting):
     """The skips as a pair, for attention and the feed-forward part."""
     skips = tuple(skip) if isinstance(skip, (tuple, list)) else (skip, skip)
-    switches = {"skip": skips, "post": (post,), "center_values": (center_values,)}
-    for name, values in switches.items():
-        if len(values) != len(switches[name]) or not all(isinstance(v, (bool, numpy.bool_)) for v in values):
-            raise ValueError(f"{name} is {values!r}, expected True or False.")
-    if len(skips) != 2:
-        raise ValueError(f"skip is {skip!r}, expected True, False or a pair (attention, feed-forward part).")
+    if len(skips) != 2 or not all(map(_is_switch, skips)):
+        raise ValueError(f"skip is {skip!r}, expected True, False or a pair of them (attention, feed-forward part).")
+    for name, value in (("post", post), ("center_values", center_values)):
+        if not _is_switch(value):
+            raise ValueError(f"{name} is {value!r}, expected True or False.")
     if norm is not None and not callable(norm):
         raise ValueError(f"norm is {norm!r}, expected rms_norm or layer_norm of attn_utils.training, or None.")
     if post and norm is None:
         raise ValueError("post is True and there is no norm to put last. Pass norm=rms_norm, or leave post out.")
+    if not callable(weighting):
+        raise ValueError(f"weighting is {weighting!r}, expected a function of attn_utils.training, such as softmax.")
     return skips
+
+
+def _is_switch(value):
+    return isinstance(value, (bool, numpy.bool_))
 
 
 def _check_input(layers, X):
     if not layers:
         raise ValueError("params hold no layer, expected names such as '0.W_Q'. Draw them with init_transformer.")
     for i, layer in enumerate(layers):
-        for group in (("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2") if "W_1" in layer else ()):
-            if missing := [name for name in group if name not in layer]:
-                wanted = f"{', '.join(group[:-1])} and {group[-1]}"
-                raise ValueError(f"layer {i} has no {', '.join(missing)}, expected all of {wanted}.")
+        _check_layer(i, layer, layers[0])
     W = layers[0]["W_Q"]
     models, d = W.shape[:-3], W.shape[-2]
     if X.ndim < len(models) + 2 or X.shape[-1] != d or X.shape[: len(models)] != models or 0 in X.shape:
         wanted = ", ".join([*map(str, models), "...", "n_tokens", str(d)])
         raise ValueError(f"X has shape {X.shape}, expected ({wanted}) for these parameters, with nothing empty.")
+
+
+def _check_layer(i, layer, first):
+    """Every matrix is there and has the shape that W_Q, W_1 and the first layer ask for."""
+    for group in (("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2") if "W_1" in layer else ()):
+        if missing := [name for name in group if name not in layer]:
+            wanted = f"{', '.join(group[:-1])} and {group[-1]}"
+            raise ValueError(f"layer {i} has no {', '.join(missing)}, expected all of {wanted}.")
+    if layer["W_Q"].ndim < 3:
+        raise ValueError(f"layer {i} has W_Q of shape {layer['W_Q'].shape}, expected (*models, n_heads, d, d_head).")
+    *models, _, d, _ = first["W_Q"].shape
+    n_heads, _, d_head = layer["W_Q"].shape[-3:]
+    expected = dict.fromkeys(("W_Q", "W_K", "W_V"), (n_heads, d, d_head)) | {"W_O": (n_heads, d_head, d)}
+    if "W_1" in layer:
+        d_ff = layer["W_1"].shape[-1]
+        expected |= {"W_1": (d, d_ff), "b_1": (1, d_ff), "W_2": (d_ff, d), "b_2": (1, d)}
+    for name, shape in expected.items():
+        if layer[name].shape != (*models, *shape):
+            raise ValueError(f"layer {i} has {name} of shape {layer[name].shape}, expected {(*models, *shape)}.")
 
 
 # ------------------------------------------------ a classifier of images cut into patches (chapter 5)
@@ -283,6 +306,8 @@ def init_classifier(
     _check_sizes(rng, models, d_patch=d_patch, n_tokens=n_tokens, n_classes=n_classes, n_heads=n_heads, d=d, d_ff=d_ff)
     if d_head is None and d % n_heads:
         raise ValueError(f"d is {d}, expected a multiple of n_heads = {n_heads}, or pass d_head.")
+    if not numpy.isfinite([alpha, beta]).all():
+        raise ValueError(f"alpha and beta are {alpha!r} and {beta!r}, expected finite numbers.")
     d_head = d // n_heads if d_head is None else d_head
     params = {
         "embed.W": _normal(rng, (*models, d_patch, d), None),
@@ -368,7 +393,7 @@ def _split_classifier(params):
 
 
 def _check_patches(own, patches):
-    patches = numpy.asarray(patches)
+    patches = patches if hasattr(patches, "shape") else numpy.asarray(patches)
     W, n_tokens = own["embed.W"], own["embed.position"].shape[-2]
     models, expected = W.shape[:-2], (n_tokens, W.shape[-2])
     fits = patches.ndim >= len(models) + 2 and patches.shape[-2:] == expected
