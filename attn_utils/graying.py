@@ -43,7 +43,8 @@ def dct_graying(X, epsilon):
 
     Returns an array of the same shape and floating-point type. The condition number falls for most images, but
     no formula says how far: to more than kappa^epsilon, to less, or hardly at all. Unlike the singular values, the
-    coefficients depend on the order of tokens and features. Coefficients of at most c_1 max(n_tokens, d) eps are taken for zero and become zero.
+    coefficients depend on the order of tokens and features. Coefficients of at most c_1 max(n_tokens, d) eps are
+    taken for zero and become zero.
     Raises ValueError as svd_graying does.
 
     Source: Ji et al. (2025), "Always skip attention". Their code is not public and the text leaves open what is

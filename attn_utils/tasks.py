@@ -310,10 +310,12 @@ def digits_as_patches(patch=2):
 def cut_patches(images, patch):
     """Cut images into square patches: (..., height, width) becomes (..., n_patches, patch^2), row by row.
 
-    Raises ValueError when patch is no whole number that divides both sides.
+    Raises ValueError when patch is no whole number that divides both sides, or when images have less than two axes.
     """
     images = np.asarray(images)
-    *free, height, width = images.shape if images.ndim > 1 else (0, 0)
+    if images.ndim < 2:
+        raise ValueError(f"images have shape {images.shape}, expected (..., height, width).")
+    *free, height, width = images.shape
     whole = isinstance(patch, (int, np.integer)) and not isinstance(patch, bool) and patch > 0
     if not whole or height % patch or width % patch:
         raise ValueError(f"patch is {patch!r}, expected a whole number that divides {height} and {width}.")
