@@ -152,13 +152,13 @@ def rms_norm(X, epsilon=1e-6):
     """Every token divided by the root of its mean square: x / sqrt(mean(x^2) + epsilon).
 
     X (..., d). Returns the same shape and type; a token of zeros stays zero. No gain: the projections that follow
-    have one. Source: Zhang and Sennrich (2019), equation 4. The gradient is derived in chapter 5.
+    have one. Source: Zhang and Sennrich (2019), equation 4.
     """
     return X / _root_mean_square(X, epsilon)
 
 
 def _root_mean_square(X, epsilon):
-    return numpy.sqrt(_row_dot(X, X) / X.shape[-1] + X.dtype.type(epsilon))  # (..., 1)
+    return numpy.sqrt(_row_dot(X, X) / X.shape[-1] + float(epsilon))  # (..., 1)
 
 
 def _rms_norm_gradient(Y, X, epsilon=1e-6):
@@ -180,20 +180,20 @@ def layer_norm(X, epsilon=1e-6):
     return rms_norm(_center_features(X), epsilon)
 
 
-def _less_mean(axis):
-    """X less its mean along an axis. The matrix that does this is symmetric: the gradient does the same."""
-
-    @primitive
-    def centred(X):
-        return X - numpy.mean(X, axis=axis, keepdims=True)
-
-    defvjp(centred, lambda Y, X: lambda g: g - numpy.mean(g, axis=axis, keepdims=True))
-    return centred
+@primitive
+def _center_features(X):
+    return X - numpy.mean(X, axis=-1, keepdims=True)
 
 
-_center_features = _less_mean(-1)
-center_tokens = _less_mean(-2)
-center_tokens.__doc__ = "attn_utils.spectra.center_tokens for training: X (..., n_tokens, d) less its mean token."
+@primitive
+def center_tokens(X):
+    """attn_utils.spectra.center_tokens for training: X (..., n_tokens, d) less its mean token."""
+    return X - numpy.mean(X, axis=-2, keepdims=True)
+
+
+# the matrix that takes a mean out is symmetric: the gradient is centred in the same way
+defvjp(_center_features, lambda Y, X: lambda g: g - numpy.mean(g, axis=-1, keepdims=True))
+defvjp(center_tokens, lambda Y, X: lambda g: g - numpy.mean(g, axis=-2, keepdims=True))
 
 
 @primitive
@@ -279,13 +279,24 @@ def cross_entropy(logits, targets):
     """Mean of -log softmax(logits)[target].
 
     logits (..., n_classes); targets, whole numbers of shape (...). Returns one number.
+    Raises ValueError when the targets do not fit the logits or are not whole numbers from 0 to n_classes - 1.
     """
-    if numpy.shape(targets) != logits.shape[:-1]:
-        raise ValueError(f"targets have shape {numpy.shape(targets)}, expected {logits.shape[:-1]}: one a row.")
+    _check_targets(numpy.asarray(targets), logits)
     shifted = logits - numpy.max(logits, axis=-1, keepdims=True)
     log_total = numpy.log(numpy.sum(numpy.exp(shifted), axis=-1))  # (...)
     chosen = numpy.take_along_axis(shifted, numpy.asarray(targets)[..., None], axis=-1)[..., 0]  # (...)
     return numpy.mean(log_total - chosen)
+
+
+def _check_targets(targets, logits):
+    if targets.shape != logits.shape[:-1]:
+        raise ValueError(f"targets have shape {targets.shape}, expected {logits.shape[:-1]}: one a row.")
+    if targets.dtype.kind not in "iu":
+        raise ValueError(f"targets have type {targets.dtype}, expected whole numbers: the place of the right class.")
+    if targets.size and not (0 <= targets.min() and targets.max() < logits.shape[-1]):
+        raise ValueError(
+            f"targets go from {targets.min()} to {targets.max()}, expected 0 to {logits.shape[-1] - 1}, one a class."
+        )
 
 
 def _cross_entropy_gradient(loss, logits, targets):
@@ -467,7 +478,8 @@ def _check_finite(step, value, gradients, unpack):
     if not all(numpy.isfinite(gradient).all() for gradient in gradients.values()):
         bad = [name for name, gradient in unpack(gradients).items() if not numpy.isfinite(gradient).all()]
     if bad or not numpy.isfinite(value):
-        where = f"the gradient of {', '.join(map(repr, bad))}" if bad else "the loss"
+        names = ", ".join(map(repr, bad[:3])) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
+        where = f"the gradient of {names}" if bad else "the loss"
         raise FloatingPointError(
             f"at step {step} {where} is not finite (loss {float(value):.4g}). Lower lr, or look for a division by zero."
         )

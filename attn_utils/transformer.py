@@ -16,6 +16,8 @@ from autograd.tracer import isbox
 from attn_utils.attention import _check_mask, _check_scale
 from attn_utils.training import _turned, attend, center_tokens, feed_forward, linear, mean_token, sigmoid, softmax
 
+ATTENTION, FEED_FORWARD = ("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2")  # the parameters of each part
+
 
 def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, models=(), std=0.02, gate=False, sink=False):
     """Draw the parameters of a Transformer, all weights from N(0, std^2), float32.
@@ -25,7 +27,7 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, model
     d          features of a token;  d_head   features of a query, key and value of one head (d when None)
     d_ff       features inside the feed-forward part; None for layers of attention alone
     models     shape of the leading axes, () for one model, (3,) for three side by side
-    std        standard deviation; None for 1/sqrt(n) in a matrix that takes n features, which keeps their size
+    std        standard deviation; None for 1/sqrt(n) where an output is a sum over n features, which keeps their size
     gate       also W_G, the weights of a gate on the output of each head
     sink       also a sink logit for each head, 0 at the start
 
@@ -51,7 +53,8 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, model
     params = {}
     for layer in range(n_layers):
         for name, shape in shapes.items():
-            params[f"{layer}.{name}"] = _normal(rng, (*models, *shape), std)
+            taken = n_heads * d_head if name == "W_O" else shape[-2]  # features that the output is a sum over
+            params[f"{layer}.{name}"] = _normal(rng, (*models, *shape), taken**-0.5 if std is None else std)
         for name, shape in flat.items():
             params[f"{layer}.{name}"] = numpy.zeros((*models, *shape), numpy.float32)
     return params
@@ -94,7 +97,7 @@ def transformer(
     Source: Vaswani et al. (2017); pre-norm as in Xiong et al. (2020); the gate as in Qiu et al. (2025), one number
     a head; centred values as in chapter 4; graying as in Ji et al. (2025).
     """
-    layers, X = split_layers(params), X if hasattr(X, "shape") else numpy.asarray(X)
+    layers, X = split_layers(params), _as_floats(X)
     _check_input(layers, X)
     mask = mask if mask is None else _check_mask(mask, (X.shape[-2], X.shape[-2]))
     scale = scale if scale is None else _check_scale(scale)
@@ -106,13 +109,19 @@ def transformer(
         stream = after(stream + change if skips[0] else change)
         seen.append(weights)
         if "W_1" in layer:
-            change = feed_forward(before(stream), *(layer[name] for name in ("W_1", "b_1", "W_2", "b_2")))
+            change = feed_forward(before(stream), *(layer[name] for name in FEED_FORWARD))
             stream = after(stream + change if skips[1] else change)
     return stream, seen
 
 
 def _as_is(X):
     return X
+
+
+def _as_floats(X):
+    """Lists and whole numbers as floating-point arrays; what is differentiated stays what it is."""
+    X = X if hasattr(X, "shape") else numpy.asarray(X)
+    return X.astype(float) if X.dtype.kind in "biu" else X
 
 
 def attention_layer(layer, X, mask=None, weighting=softmax, scale=None, center_values=False):
@@ -189,7 +198,6 @@ def _fit_axes(sink, scores):
 
 
 def _normal(rng, shape, std):
-    std = 1 / numpy.sqrt(shape[-2]) if std is None else std
     return rng.normal(scale=std, size=shape).astype(numpy.float32)
 
 
@@ -250,7 +258,7 @@ def _check_input(layers, X):
 
 def _check_layer(i, layer, first):
     """Every matrix is there and has the shape that W_Q, W_1 and the first layer ask for."""
-    for group in (("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2") if "W_1" in layer else ()):
+    for group in (ATTENTION, FEED_FORWARD if any(name in layer for name in FEED_FORWARD) else ()):
         if missing := [name for name in group if name not in layer]:
             wanted = f"{', '.join(group[:-1])} and {group[-1]}"
             raise ValueError(f"layer {i} has no {', '.join(missing)}, expected all of {wanted}.")
@@ -291,7 +299,7 @@ def init_classifier(
     rng         numpy.random.Generator
     d_patch     numbers in a patch;  n_tokens   patches in an image;  n_classes   classes
     n_layers, n_heads, d, d_head, d_ff, models   as for init_transformer, but d_head is d / n_heads when None
-    recipe      "standard": every matrix from N(0, 1/n), where n is the number of features it takes;
+    recipe      "standard": every matrix from N(0, 1/n), where n is the number of features it sums over;
                 "conditioned": the layers as condition_layers draws them, for training without skips
     alpha, beta   of the second recipe
 
@@ -306,13 +314,11 @@ def init_classifier(
     _check_sizes(rng, models, d_patch=d_patch, n_tokens=n_tokens, n_classes=n_classes, n_heads=n_heads, d=d, d_ff=d_ff)
     if d_head is None and d % n_heads:
         raise ValueError(f"d is {d}, expected a multiple of n_heads = {n_heads}, or pass d_head.")
-    if not numpy.isfinite([alpha, beta]).all():
-        raise ValueError(f"alpha and beta are {alpha!r} and {beta!r}, expected finite numbers.")
     d_head = d // n_heads if d_head is None else d_head
     params = {
-        "embed.W": _normal(rng, (*models, d_patch, d), None),
+        "embed.W": _normal(rng, (*models, d_patch, d), d_patch**-0.5),
         "embed.position": _normal(rng, (*models, n_tokens, d), POSITION_STD),
-        "head.W": _normal(rng, (*models, d, n_classes), None),
+        "head.W": _normal(rng, (*models, d, n_classes), d**-0.5),
         "head.b": numpy.zeros((*models, 1, n_classes), numpy.float32),
     }
     sizes = {"d_ff": d_ff, "models": models}
@@ -321,7 +327,7 @@ def init_classifier(
     return params | init_transformer(rng, n_layers, n_heads, d, d_head, **sizes, std=None)
 
 
-POSITION_STD = 1.0
+POSITION_STD = 1.0  # patches of grey values embed to about 0.5: where a patch lies is well seen from the start
 
 
 def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alpha=0.0, beta=2.0):
@@ -334,6 +340,9 @@ def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alph
     Sizes and errors as for init_transformer. Returns its dict.
     Source: Ji et al. (2025), "Cutting the Skip", in miniature; alpha Z + beta I from Trockman and Kolter (2023).
     """
+    _check_sizes(rng, models, d_ff=d_ff)
+    if not numpy.isfinite([alpha, beta]).all():
+        raise ValueError(f"alpha and beta are {alpha!r} and {beta!r}, expected finite numbers.")
     params = init_transformer(rng, n_layers, n_heads, d, d_head, d_ff=d_ff, models=models)
     for layer in range(n_layers):
         Z = rng.normal(size=(*models, n_heads, d, d)) / numpy.sqrt(d)
@@ -349,10 +358,10 @@ def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alph
 
 
 def _orthogonal(rng, models, rows, columns):
-    """A random matrix with orthonormal rows or columns, times max(1, sqrt(columns / rows))."""
+    """A random matrix (*models, rows, columns) with orthonormal rows or columns, times max(1, sqrt(columns / rows))."""
     Q, R = numpy.linalg.qr(rng.normal(size=(*models, max(rows, columns), min(rows, columns))))
     Q = Q * numpy.sign(numpy.diagonal(R, axis1=-2, axis2=-1))[..., None, :]  # evenly distributed
-    return Q * numpy.sqrt(max(1, columns / rows)) if rows >= columns else _turned(Q) * numpy.sqrt(columns / rows)
+    return Q if rows >= columns else _turned(Q) * numpy.sqrt(columns / rows)
 
 
 def classifier(params, patches, *, graying=None, **switches):
@@ -360,7 +369,8 @@ def classifier(params, patches, *, graying=None, **switches):
 
     params     what init_classifier returns
     patches    (*models, ..., n_tokens, d_patch), where ... are the axes of the images, such as what
-               digits_as_patches returns; models side by side may each have their own images
+               digits_as_patches returns. Models side by side each have their own images;
+               np.broadcast_to(patches, (3, *patches.shape)) gives three the same
     graying    a function applied to the patches before they are embedded
     switches   skip, norm, post, center_values, mask, weighting, scale: as for transformer
 
@@ -393,7 +403,7 @@ def _split_classifier(params):
 
 
 def _check_patches(own, patches):
-    patches = patches if hasattr(patches, "shape") else numpy.asarray(patches)
+    patches = _as_floats(patches)
     W, n_tokens = own["embed.W"], own["embed.position"].shape[-2]
     models, expected = W.shape[:-2], (n_tokens, W.shape[-2])
     fits = patches.ndim >= len(models) + 2 and patches.shape[-2:] == expected

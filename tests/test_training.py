@@ -469,3 +469,9 @@ def test_a_stored_notebook_keeps_no_trace_of_the_progress_bar(tmp_path):
     assert not asyncio.run(run_all([path], 60, 1))
     outputs = nbformat.read(path, as_version=4).cells[0].outputs
     assert [(output.output_type, output.text) for output in outputs] == [("stream", "done\n")]
+
+
+@pytest.mark.parametrize("targets", [[0, 3], [-1, 0], [0.0, 1.0], [True, False]])
+def test_targets_that_name_no_class_are_refused(targets):
+    with pytest.raises(ValueError, match="whole numbers|expected 0 to 2"):
+        cross_entropy(np.ones((2, 3)), np.array(targets))

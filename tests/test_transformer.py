@@ -300,7 +300,7 @@ def test_the_initialisation_of_the_feed_forward_part():
     params = init_transformer(np.random.default_rng(0), 2, 3, 8, 4, d_ff=32, models=(5,), std=None)
     shapes = {"W_1": (8, 32), "W_2": (32, 8), "b_1": (1, 32), "b_2": (1, 8)}
     assert all(params[f"{layer}.{name}"].shape == (5, *shape) for name, shape in shapes.items() for layer in (0, 1))
-    for name, width in (("W_Q", 8), ("W_O", 4), ("W_1", 8), ("W_2", 32)):
+    for name, width in (("W_Q", 8), ("W_O", 12), ("W_1", 8), ("W_2", 32)):
         assert params[f"1.{name}"].std() == pytest.approx(width**-0.5, rel=0.1)
     assert not params["0.b_1"].any() and not params["1.b_2"].any()
 
@@ -501,7 +501,7 @@ def test_the_conditioned_recipe_keeps_tokens_apart_without_skips():
         ({"d_head": 0}, "d_head is 0"),
         ({"models": 3}, "models is 3"),
         ({"models": (2.5,)}, r"models\[0\] is 2.5"),
-        ({"alpha": np.nan}, "alpha and beta"),
+        ({"alpha": np.nan, "recipe": "conditioned"}, "alpha and beta"),
     ],
 )
 def test_classifiers_that_cannot_be_drawn_are_named(change, message):
@@ -525,3 +525,25 @@ def test_patches_that_do_not_fit_are_named():
     del params["head.b"]
     with pytest.raises(ValueError, match="params have no head.b"):
         classifier(params, np.zeros((2, 4, 6, 3)))
+
+
+def test_a_feed_forward_part_without_its_first_matrix_is_named():
+    params = draw_both(1, 1, 4)
+    del params["0.W_1"]
+    with pytest.raises(ValueError, match="layer 0 has no W_1"):
+        transformer(params, np.ones((5, 4)))
+
+
+def test_whole_numbers_are_tokens_too():
+    params, X = draw_both(1, 1, 4), RNG.integers(3, size=(5, 4))
+    X[0] = 0
+    np.testing.assert_array_equal(
+        transformer(params, X, norm=rms_norm)[0], transformer(params, X * 1.0, norm=rms_norm)[0]
+    )
+    assert not rms_norm(X)[0].any()
+
+
+@pytest.mark.parametrize("change", [{"d_ff": None}, {"d_head": 0}, {"beta": np.inf}])
+def test_conditioned_layers_that_cannot_be_drawn_are_named(change):
+    with pytest.raises(ValueError, match="d_ff|d_head|beta"):
+        condition_layers(**{"rng": RNG, "n_layers": 1, "n_heads": 1, "d": 4, "d_head": 4, "d_ff": 6} | change)
