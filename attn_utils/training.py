@@ -208,7 +208,9 @@ defvjp(mean_token, lambda Y, X: lambda g: numpy.repeat(g[..., None, :] / X.shape
 @primitive
 def linear(X, W, b):
     """X W + b for every token: X (*models, ..., d), W (*models, d, k), b (*models, 1, k) give (*models, ..., k)."""
-    return (_as_rows(X, W) @ W + b).reshape(*X.shape[:-1], W.shape[-1])
+    Y = _as_rows(X, W) @ W  # (*models, n_rows, k)
+    Y += b
+    return Y.reshape(*X.shape[:-1], W.shape[-1])
 
 
 def _as_rows(X, W):
@@ -220,8 +222,13 @@ defvjp(
     linear,
     lambda Y, X, W, b: lambda g: (_as_rows(g, W) @ _turned(W)).reshape(X.shape),
     lambda Y, X, W, b: lambda g: _turned(_as_rows(X, W)) @ _as_rows(g, W),
-    lambda Y, X, W, b: lambda g: _as_rows(g, W).sum(axis=-2, keepdims=True),
+    lambda Y, X, W, b: lambda g: _row_sum(_as_rows(g, W)),
 )
+
+
+def _row_sum(rows):
+    """The sum of all rows, (..., 1, features), as a matrix product, which is several times faster than numpy.sum."""
+    return numpy.ones((1, rows.shape[-2]), rows.dtype) @ rows
 
 
 _GELU = 0.7978845608028654  # sqrt(2/pi)
