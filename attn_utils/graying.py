@@ -1,0 +1,90 @@
+"""Token Graying: tokens whose singular values lie closer together, so that gradient descent has an easier start.
+
+Both functions take the tokens of one input as a matrix (n_tokens, d) and lift what is small in it relative to what
+is largest. They are preprocessing: they look at data, and no gradient goes through them.
+"""
+
+import numpy as np
+
+from attn_utils.attention import _finite
+
+
+def svd_graying(X, epsilon):
+    """Raise the singular values to a power: with X = U S V^T, return U S~ V^T, S~ = s_1 (S / s_1)^epsilon.
+
+    X        (..., n_tokens, d)
+    epsilon  above 0 and at most 1; 1 returns X up to rounding, near 0 all singular values are almost equal
+
+    Returns an array of the same shape and floating-point type. The condition number s_1 / s_min becomes
+    (s_1 / s_min)^epsilon exactly. The paper writes S~ = (S / s_1)^epsilon, whose largest singular value is 1;
+    here it stays s_1, so that epsilon = 1 changes nothing and the tokens keep their size. The two differ by one
+    factor, which no condition number sees.
+    Rank-deficient X: singular values of at most s_1 max(n_tokens, d) eps, with eps of the type of X, are taken for
+    zero (the rule of numpy.linalg.matrix_rank) and become exactly zero, since no power lifts a zero; the condition
+    number of the rest is what becomes its own power. All zeros stay all zeros.
+    Raises ValueError for an epsilon outside (0, 1], NaN or inf, empty input or less than two axes.
+
+    Source: Ji et al. (2025), "Always skip attention", Token Graying. Costs as much as an SVD, O(n d min(n, d)).
+    """
+    X, epsilon = _finite(X, "X"), _check_epsilon(epsilon)
+    work, exponent = _scaled(X)
+    U, S, Vt = np.linalg.svd(work, full_matrices=False)  # (..., n, k), (..., k), (..., k, d)
+    lifted = _lift(S, S[..., :1], X, epsilon)  # (..., k)
+    return _restored((U * lifted[..., None, :]) @ Vt, exponent, X)
+
+
+def dct_graying(X, epsilon):
+    """The cheap version: the same power for the coefficients of a cosine transform instead of singular values.
+
+    With C the two-dimensional DCT (type II, orthonormal) of the matrix of tokens, returns the inverse transform of
+    sign(C) c_1 (|C| / c_1)^epsilon, where c_1 is the largest |C|.
+
+    X, epsilon   as for svd_graying
+
+    Returns an array of the same shape and floating-point type. The condition number falls for most images, but
+    no formula says how far: to more than kappa^epsilon, to less, or hardly at all. Unlike the singular values, the
+    coefficients depend on the order of tokens and features. Coefficients of at most c_1 max(n_tokens, d) eps are
+    taken for zero and become zero.
+    Raises ValueError as svd_graying does.
+
+    Source: Ji et al. (2025), "Always skip attention". Their code is not public and the text leaves open what is
+    raised to the power: the sign kept and the division by the largest are our reading. Costs O(n d log(n d)).
+    """
+    from scipy.fft import dctn, idctn
+
+    X, epsilon = _finite(X, "X"), _check_epsilon(epsilon)
+    work, exponent = _scaled(X)
+    C = dctn(work, axes=(-2, -1), norm="ortho")  # (..., n, d)
+    size = np.abs(C)
+    lifted = _lift(size, size.max(axis=(-2, -1), keepdims=True), X, epsilon)  # (..., n, d)
+    return _restored(idctn(np.copysign(lifted, C), axes=(-2, -1), norm="ortho"), exponent, X)
+
+
+def _lift(sizes, largest, X, epsilon):
+    """largest (sizes / largest)^epsilon, and zero for what is zero up to rounding."""
+    share = sizes / np.where(largest == 0, 1, largest)
+    share[share <= max(X.shape[-2:]) * np.finfo(X.dtype).eps] = 0
+    return largest * share**epsilon
+
+
+def _scaled(X):
+    """Each matrix divided by a power of two, which rounds nothing, so that no square overflows or vanishes."""
+    work = X.astype(np.promote_types(X.dtype, np.float32) if X.dtype.itemsize <= 8 else np.float64)
+    exponent = np.frexp(np.abs(work).max(axis=(-2, -1), keepdims=True))[1]  # (..., 1, 1)
+    return np.ldexp(work, -exponent), exponent
+
+
+def _restored(work, exponent, X):
+    with np.errstate(over="ignore"):
+        result = np.ldexp(work, exponent).astype(X.dtype)
+    if not np.isfinite(result).all():
+        raise ValueError(f"the grayed tokens overflow {X.dtype}. Use float64, or smaller inputs.")
+    return result
+
+
+def _check_epsilon(epsilon):
+    """epsilon as a Python number, which leaves float32 what it is."""
+    number = isinstance(epsilon, (int, float, np.integer, np.floating)) and not isinstance(epsilon, bool)
+    if not number or not 0 < epsilon <= 1:
+        raise ValueError(f"epsilon is {epsilon!r}, expected a number above 0 and at most 1, such as 0.7.")
+    return float(epsilon)
