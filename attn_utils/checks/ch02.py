@@ -40,6 +40,7 @@ UNIT_SCALE = Check(
             "the variance of a product of independent numbers of mean 0 is the product of their variances.",
         ),
         (lambda a, b, d: 1 / ((a + b) * np.sqrt(d)), "the spreads of the two factors multiply, they do not add."),
+        (lambda a, b, d: np.sqrt(d) / (a * b), "you multiply by the root of d_k: divide by it."),
         (lambda a, b, d: 1 / (a * b), "d_k is missing: a score adds up d_k products."),
         (lambda a, b, d: a * b / np.sqrt(d), "larger components make larger scores: divide by q_std and k_std, too."),
         (lambda a, b, d: 1 / (a * np.sqrt(d)), "the spread of the keys is missing."),
@@ -85,6 +86,7 @@ NEIGHBOURS = Check(
         (_entropy, "this is the entropy H: take e to its power."),
         (lambda w: -np.sum(w * np.log(w), axis=-1), "this is H, and zeros make it NaN: let them add 0, then take e^H."),
         (lambda w: np.exp(-_entropy(w)), "the minus sign is missing: H = -sum of p ln p is not negative."),
+        (lambda w: np.exp(np.sum(w * np.log(w), axis=-1)), "the minus sign is missing in H; and zeros make it NaN."),
         (
             lambda w: np.exp(_entropy(w) / np.log(2)),
             "you mix two bases: with log2 the number of neighbours is 2^H, with ln it is e^H.",
@@ -219,6 +221,10 @@ QUERY_GRADIENT = Check(
         (
             _back(lambda p, g: p * g),
             "only diag(p) is there: without - p p^T a constant g, which changes nothing, would move q.",
+        ),
+        (
+            _back(lambda p, g: p * g - p**2 @ g),
+            "p * p is no matrix: the Jacobian needs the outer product p p^T, np.outer(p, p).",
         ),
         (_back(lambda p, g: -p * (p @ g)), "only - p p^T is there: diag(p) is missing."),
         (

@@ -73,6 +73,11 @@ def _one_only(scores, function):
     return function(out)
 
 
+def _divided(exps):
+    return exps / exps.sum(-1, keepdims=True)
+
+
+OVERFLOW = "large scores overflow, and far negative ones vanish: subtract the largest visible score of each row first."
 BATCH = "right for one matrix: with a batch, the mask has to act on the last two axes, and n is scores.shape[-1]."
 ZERO = "a score of 0 is a score like any other: e^0 = 1. The future needs -inf in front of the softmax."
 UPSIDE_DOWN = "your mask is upside down: zeros belong above the diagonal, where the key comes after the query."
@@ -106,6 +111,9 @@ CAUSAL_WEIGHTS = Check(
             )
             for function in (softmax, _textbook)
         ),
+        (lambda s: _divided(np.exp(np.where(_triangle(s), s, -np.inf))), OVERFLOW),
+        (lambda s: _divided(np.exp(s) * _triangle(s)), OVERFLOW),
+        (lambda s: _divided(np.where(_triangle(s), np.exp(s), 0)), OVERFLOW),
         *((lambda s, f=function: _one_only(s, f), BATCH) for function in (softmax, _textbook)),
         (lambda s: softmax(s), "there is no mask: the future gets weight."),
         (
@@ -117,10 +125,6 @@ CAUSAL_WEIGHTS = Check(
         (
             lambda value, scores: np.all(np.triu(np.nan_to_num(np.asarray(value)), 1) == 0),
             "some weights above the diagonal are not zero: a query sees a key that comes after it.",
-        ),
-        (
-            lambda value, scores: not np.isnan(np.asarray(value)).any(),
-            "some weights are NaN. Subtract the largest score that is left in a row before you take exponentials.",
         ),
         (
             lambda value, scores: np.allclose(np.sum(value, axis=-1), 1, atol=1e-3),
@@ -181,6 +185,10 @@ WINDOW_MASK = Check(
             lambda real, w: (np.abs(_back(real)) < w) & real[..., None, :],
             "your window looks ahead as well: nothing after the query may be seen.",
         ),
+        (
+            lambda real, w: (_back(real) < w) & real[..., None, :],
+            "the future is visible: a key may stand 0 or more places back, not a negative number of them.",
+        ),
         (_wide(lambda w: w + 1), "your window is one token too long: the query itself counts as one of the window."),
         (_wide(lambda w: w - 1), "your window is one token too short: the query itself counts, and w - 1 before it."),
         (
@@ -196,10 +204,18 @@ WINDOW_MASK = Check(
             lambda real, w: (_back(real) >= w) & real[..., None, :],
             "you keep what lies outside the window.",
         ),
+        (
+            lambda real, w: _back(real) >= 0,
+            "this is the causal mask alone: window and padding are missing.",
+        ),
         (lambda real, w: _near(real, w), "padding is not hidden, or not for each sentence of a batch."),
         (
             lambda real, w: np.broadcast_to(_near(real, w), (*real.shape, real.shape[-1])),
             "padding is not hidden: `real` has to come in.",
+        ),
+        (
+            lambda real, w: _near(real, w) & real[:, None],
+            "right for a batch: for one sentence real[:, None] hides queries. Use real[..., None, :].",
         ),
         (lambda real, w: _near(real, w) & real[..., :, None], PADDED_QUERIES),
         (
@@ -315,6 +331,10 @@ DECODE_STEP = Check(
             _step(scale=lambda q, K: 1 / np.sqrt(len(K))),
             "you scaled by the number of keys, which grows with every step, not by the key dimension d_k.",
         ),
+        (
+            lambda q, k, v, K, V: (_step(scale=lambda q, K: 1 / np.sqrt(len(v)))(q, k, v, K, V)),
+            "you scaled by the width of the values, d_v, not by the key dimension d_k.",
+        ),
         (lambda *args: decode_step(*args)[0], "you return the output alone: return output, K, V."),
         (
             lambda q, k, v, K, V: (decode_step(q, k, v, K, V)[0], k, v),
@@ -378,7 +398,7 @@ def first_share(layers):
 
 
 def share_cases(rng):
-    shapes = [(2, 3), (1, 4), (3, 3), (4, 6), (5, 5)]  # (n_layers, n)
+    shapes = [(2, 3), (2, 5), (3, 3), (4, 6), (5, 5)]  # (n_layers, n)
     cases = [(causal_weights(rng.normal(size=(depth, n, n))),) for depth, n in shapes]
     return [*cases, (causal_weights(rng.normal(size=(3, 5, 5))).astype(np.float32),)]
 
@@ -439,7 +459,7 @@ FIRST_SHARE = Check(
         (lambda layers: _product(layers[1:])[-1, 0], "the first layer is left out."),
         (lambda layers: _product(layers[:-1])[-1, 0], "the last layer is left out."),
     ],
-    tried="six random stacks of one to five layers.",
+    tried="six random stacks of two to five layers.",
 )
 
 DRAIN_PREDICTION = Value(

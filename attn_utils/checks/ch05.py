@@ -111,6 +111,19 @@ def _no_last_factor(X, epsilon):
     return U * (s[..., :1] * (s / s[..., :1]) ** epsilon)[..., None, :]
 
 
+def _with_diag(X, epsilon):
+    U, s, Vt = np.linalg.svd(X, full_matrices=False)
+    return U @ np.diag(s[0] * (s / s[0]) ** epsilon) @ Vt
+
+
+def _without_axis(X, epsilon):
+    U, s, Vt = np.linalg.svd(X, full_matrices=False)
+    return (U * (s[..., :1] * (s / s[..., :1]) ** epsilon)) @ Vt
+
+
+ONE_MATRIX = "right for one matrix: of a stack, each has its own singular values. Write U * lifted[..., None, :]."
+
+
 def _not_transposed(X, epsilon):
     U, s, Vt = np.linalg.svd(X, full_matrices=False)
     return (U * (s[..., :1] * (s / s[..., :1]) ** epsilon)[..., None, :]) @ np.swapaxes(Vt, -1, -2)
@@ -136,6 +149,10 @@ GRAY = Check(
         (
             _new_values(lambda s, first, e: first * (s / first) ** (2 * e)),
             "your singular values are squared, as those of X X^T are: take their roots first.",
+        ),
+        (
+            _new_values(lambda s, first, e: first * (s / first) ** (1 - e)),
+            "the exponent is epsilon, not 1 - epsilon: epsilon = 1 changes nothing.",
         ),
         (
             _new_values(lambda s, first, e: first * (s / first) ** (1 / e)),
@@ -167,6 +184,8 @@ GRAY = Check(
             lambda X, e: np.sign(X) * np.abs(X).max() * (np.abs(X) / np.abs(X).max()) ** e,
             "you raise the entries to the power: it is the singular values that are raised.",
         ),
+        (_with_diag, ONE_MATRIX),
+        (_without_axis, ONE_MATRIX),
         (_no_last_factor, "the factor V^T is missing: these are the tokens in turned coordinates."),
         (
             _not_transposed,
