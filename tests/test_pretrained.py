@@ -127,8 +127,9 @@ def test_the_gguf_file_is_read_as_its_own_package_reads_it(trained_weights):
         assert ours.shape == tuple(tensor.shape[::-1]) and ours.dtype == np.float32
 
 
-def test_what_is_no_gguf_file_is_refused(tmp_path):
-    (tmp_path / "file").write_bytes(b"PK\x03\x04" + bytes(100))
+@pytest.mark.parametrize("beginning", [b"PK\x03\x04\x03\0\0\0", b"GGUF\x02\0\0\0"])
+def test_what_is_no_gguf_file_of_this_version_is_refused(tmp_path, beginning):
+    (tmp_path / "file").write_bytes(beginning + bytes(100))
     with pytest.raises(ValueError, match="expected a GGUF file of version 3"):
         read_gguf(tmp_path / "file")
 
