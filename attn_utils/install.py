@@ -19,6 +19,7 @@ REQUIREMENTS = {
     "anywidget": "anywidget>=0.9",
     "sklearn": "scikit-learn>=1.5",
     "safetensors": "safetensors>=0.5",
+    "gguf": "gguf>=0.17",
     "tokenizers": "tokenizers>=0.20",
 }
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from attn_utils.attention import _check_mask, attention, causal_mask
 from attn_utils.fetch import MINILM, SMOLLM, fetch_files
-from attn_utils.gguf_file import dequantize, read_gguf
 
 
 class Run(NamedTuple):
@@ -32,7 +31,7 @@ class Run(NamedTuple):
 
 
 def load_minilm():
-    """all-MiniLM-L6-v2, a sentence encoder of BERT's kind: 6 layers, 12 heads, 22.7 million parameters, float32.
+    """all-MiniLM-L6-v2, a sentence encoder of BERT's kind: 6 layers, 12 heads, 22.6 million parameters, float32.
 
     The weights (91 MB, Apache-2.0) are fetched on first use, checked at every load and kept in the cache folder.
     Returns an Encoder. Raises RuntimeError, saying what to do, when they cannot be had (see fetch.fetch_files).
@@ -418,14 +417,19 @@ SMOLLM_LAYER_NAMES = {
 @functools.lru_cache(maxsize=1)
 def _read_smollm(weights):
     """Parameters, as float32, and tokenizer; the arrays cannot be written to."""
-    facts, tensors = read_gguf(weights.path)
+    from gguf import GGUFReader, dequantize
+
+    reader = GGUFReader(weights.path)  # the file stays on disk, mapped into memory
+    facts = {name: field.contents() for name, field in reader.fields.items()}
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
     names = dict(SMOLLM_NAMES)
     for i in range(facts["llama.block_count"]):
         names |= {f"{i}.{ours}": f"blk.{i}.{theirs}" for ours, theirs in SMOLLM_LAYER_NAMES.items()}
     params = {}
     for ours, theirs in names.items():
         heads = facts["llama.attention.head_count" + ("_kv" if ours[-3:] in ("W_K", "W_V") else "")]
-        params[ours] = _as_equations(ours, dequantize(*tensors[theirs]), heads)
+        numbers = dequantize(tensors[theirs].data, tensors[theirs].tensor_type)  # float32
+        params[ours] = _as_equations(ours, numbers, heads)
     return params, _byte_pair_tokenizer(facts)
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import erf
 
 from attn_utils import causal_mask, softmax
-from attn_utils.fetch import MINILM, SMOLLM, fetch_files
-from attn_utils.gguf_file import dequantize, read_gguf
+from attn_utils.fetch import MINILM, fetch_files
 from attn_utils.pretrained import Run, decoder, encoder, load_minilm, load_smollm, split_layers, surprise
 
 DATA = Path(__file__).parent / "data"
@@ -111,26 +110,6 @@ def test_smollm_stops_at_the_end_of_its_answer(smollm):
     assert 0 < len(smollm.ids(answer)) < 40 and "<|" not in answer
     end = smollm.run(question + answer).logits[-1].argmax()
     assert smollm.tokens([end]) == ["<|im_end|>"]
-
-
-def test_the_gguf_file_is_read_as_its_own_package_reads_it(trained_weights):
-    gguf = pytest.importorskip("gguf")
-    [path] = fetch_files(SMOLLM)
-    facts, tensors = read_gguf(path)
-    reader = gguf.GGUFReader(path)
-    theirs = {name: field.contents() for name, field in reader.fields.items() if not name.startswith("GGUF.")}
-    assert facts.keys() == theirs.keys() and all(facts[name] == theirs[name] for name in facts)
-    assert list(tensors) == [tensor.name for tensor in reader.tensors]
-    for tensor in reader.tensors[::4]:
-        ours = dequantize(*tensors[tensor.name])
-        assert (ours == gguf.quants.dequantize(tensor.data, tensor.tensor_type)).all(), tensor.name
-        assert ours.shape == tuple(tensor.shape[::-1]) and ours.dtype == np.float32
-
-
-def test_what_is_no_gguf_file_is_refused(tmp_path):
-    (tmp_path / "file").write_bytes(b"PK\x03\x04" + bytes(100))
-    with pytest.raises(ValueError, match="expected a GGUF file of version 3"):
-        read_gguf(tmp_path / "file")
 
 
 # ---------------------------------------------------------- small models, computed token by token
