@@ -130,6 +130,12 @@ def test_attend_broadcasts_and_so_does_its_gradient():
         )((Q, K, V)[argument])
 
 
+def test_values_may_have_more_axes_than_queries_and_keys():
+    Q, V = RNG.normal(size=(4, 5)), RNG.normal(size=(2, 3, 4, 5))
+    check_grads(lambda x: anp.sum(attend(x, Q, V)[0] ** 2), modes=["rev"], order=1)(Q)
+    check_grads(lambda x: anp.sum(attend(Q, Q, x)[0] ** 2), modes=["rev"], order=1)(V)
+
+
 def test_squared_error_value_and_gradient():
     output, target = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(2, 3, 4))
     assert squared_error(output, target) == pytest.approx(((output - target) ** 2).sum() / 24)
@@ -375,7 +381,8 @@ def test_fit_packs_types_and_shapes_of_every_kind():
         assert params[name].shape == value.shape and params[name].dtype == value.dtype
         assert (np.asarray(start[name]) == value).all()
     assert (params["unused"] == 1).all() and losses[-1] < losses[0]
-    assert not np.shares_memory(params["turned"], params["single"])
+    assert not np.shares_memory(params["turned"], params["empty"])
+    assert params["unused"].base is None and params["single"].base is None  # no views of one long vector
 
 
 def test_many_parameters_train_as_each_would_alone():

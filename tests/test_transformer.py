@@ -547,3 +547,9 @@ def test_whole_numbers_are_tokens_too():
 def test_conditioned_layers_that_cannot_be_drawn_are_named(change):
     with pytest.raises(ValueError, match="d_ff|d_head|beta"):
         condition_layers(**{"rng": RNG, "n_layers": 1, "n_heads": 1, "d": 4, "d_head": 4, "d_ff": 6} | change)
+
+
+def test_orthogonal_matrices_are_drawn_evenly():
+    """A bare QR would make the first number of every matrix negative."""
+    W_V = condition_layers(np.random.default_rng(0), 1, 1, 4, 4, d_ff=6, models=(200,))["0.W_V"]
+    assert abs(np.mean(W_V[:, 0, 0, 0] > 0) - 0.5) < 0.15
