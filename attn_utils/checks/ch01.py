@@ -236,7 +236,7 @@ RANKS = Value(
         ((1, 0), "you count from the smallest weight, and from 0: the largest has rank 1."),
         ((13, 12), "either the two words are swapped, or you read the column of 'it': a query's weights are a row."),
         ((12, 11), "you read the column of 'it', and count from 0: a query's weights are a row."),
-        ((11, 13), "one of the two counts tokens, the other does not: use the same rule for both words."),
+        ((11, 13), "you count trophy from 0 and suitcase from 1: the largest weight has rank 1."),
     ],
     hint="Count how many of the 13 weights in the row of 'it' are larger than that of the word, and add 1.",
     tried="trophy comes 12th and suitcase last, of 13 tokens.",
