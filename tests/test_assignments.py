@@ -100,3 +100,25 @@ def test_a_wrong_answer_is_one_line_in_jupyter():
     [output] = nb.cells[0].outputs
     assert output.ename == "WrongAnswer"
     assert [line.startswith("Wrong: you divide the scores themselves") for line in output.traceback] == [True]
+
+
+def test_a_student_version_without_an_assignment_is_removed(tmp_path):
+    stray = tmp_path / STUDENTS / "09_gone.ipynb"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("{}")
+    assert make_assignments.outdated(tmp_path, {}) == [stray]
+    make_assignments.put(stray, None)
+    assert not stray.exists()
+    make_assignments.put(stray, "{}")
+    assert make_assignments.outdated(tmp_path, {stray: "{}"}) == []
+
+
+def test_the_course_folder_holds_no_database_and_says_what_to_run(tmp_path):
+    for folder in (tmp_path / "root" / make_assignments.SOURCES, tmp_path / "made"):
+        folder.mkdir(parents=True)
+    (tmp_path / "root" / make_assignments.SOURCES / "01_x.ipynb").write_text("{}")
+    (tmp_path / "made" / "gradebook.db").touch()
+    make_assignments.publish_course(tmp_path / "root", tmp_path / "made")
+    place = tmp_path / "root" / make_assignments.COURSE
+    assert [path.name for path in place.iterdir()] == ["README.md"]
+    assert "nbgrader autograde 01_x\n" in (place / "README.md").read_text("utf8")

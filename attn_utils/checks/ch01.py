@@ -17,8 +17,9 @@ def softmax_cases(rng):
     shapes = [(5,), (3, 4), (4, 4), (2, 3, 5)]
     usual = [(rng.normal(size=shape),) for shape in shapes]
     single = rng.normal(size=(3, 4)).astype(np.float32)
-    large = rng.normal(size=(3, 5)) + rng.choice([-1000, 1000], size=(3, 1))
-    return [*usual, (single,), (large,)]
+    large = rng.normal(size=(3, 5)) + np.array([[1000], [-1000], [0]])
+    mixed = rng.normal(size=(2, 6)) + np.array([[0, 0, 0, 0, 0, 1000], [-900, -900, 0, 0, 0, 1000]])
+    return [*usual, (single,), (large,), (mixed,)]
 
 
 def _exp_over(axis):
@@ -30,6 +31,16 @@ def _exp_over(axis):
 
 def _naive(scores):
     return np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+
+
+def _shifted_by(what):
+    """A softmax over the last axis from which something else than the largest score of the row is subtracted."""
+
+    def mistake(scores):
+        exps = np.exp(scores - what(scores, axis=-1, keepdims=True))
+        return exps / exps.sum(-1, keepdims=True)
+
+    return mistake
 
 
 def _naive_over_columns(scores):
@@ -66,6 +77,14 @@ SOFTMAX = Check(
             "large scores overflow: exp(1000) is inf. Subtract the largest score of each row first; it cancels.",
         ),
         (
+            _shifted_by(np.mean),
+            "you subtract the mean of a row: one score far above the others still overflows. Subtract the largest.",
+        ),
+        (
+            _shifted_by(lambda s, **one_row: s.max()),
+            "you subtract the largest of all scores: a row far below it becomes 0/0. Subtract the largest of each row.",
+        ),
+        (
             lambda s: s / s.sum(-1, keepdims=True),
             "you divide the scores themselves by their sum: take their exponentials first.",
         ),
@@ -87,7 +106,7 @@ SOFTMAX = Check(
             "your rows do not sum to 1 over the last axis.",
         ),
     ],
-    tried="six random arrays with one to three axes, one of float32 and one with scores near 1000.",
+    tried="seven random arrays with one to three axes, one of float32 and two with scores near 1000.",
 )
 
 # -------------------------------------------------------------------------------- attend
@@ -108,7 +127,8 @@ def attend_cases(rng):
     sizes = [[(*b, n, d), (*b, m, d), (*b, m, v)] for b, n, m, d, v in shapes]
     cases = [tuple(rng.normal(size=size) for size in three) for three in sizes]
     single = tuple(rng.normal(size=size).astype(np.float32) for size in ((3, 8), (5, 8), (5, 2)))
-    large = tuple(rng.normal(size=size) * 30 for size in ((3, 8), (5, 8), (5, 2)))
+    large = tuple(rng.normal(size=size) * 3 for size in ((3, 8), (5, 8), (5, 2)))
+    large[0][0] = large[1][0] = 30  # a score above 2,500: its exponential overflows
     return [*cases, single, large]
 
 
@@ -119,6 +139,10 @@ def _scaled_by(scale):
         return attention(Q, K, V, scale=scale(Q, K))
 
     return mistake
+
+
+def _scaled_by_values(Q, K, V):
+    return attention(Q, K, V, scale=1 / np.sqrt(V.shape[-1]))
 
 
 def _key_not_transposed(Q, K, V):
@@ -139,6 +163,12 @@ def _over_queries(Q, K, V):
 def _no_softmax(Q, K, V):
     scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1])
     return scores @ V, scores
+
+
+def _naive_softmax(Q, K, V):
+    exps = np.exp(Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1]))
+    weights = exps / exps.sum(axis=-1, keepdims=True)
+    return weights @ V, weights
 
 
 def _scaled_weights(Q, K, V):
@@ -183,6 +213,8 @@ ATTEND = Check(
             _over_queries,
             "your softmax runs over the queries: each row of weights, over the keys, has to sum to 1 (axis=-1).",
         ),
+        (_scaled_by_values, "you scaled by the width of the values, d_v, not by the key dimension d_k."),
+        (_naive_softmax, "large scores overflow: subtract the largest score of each row before the exponential."),
         (_no_softmax, "there is no softmax: your weights are the scores themselves."),
         (_scaled_weights, "you divided the weights by the root of d_k: divide the scores, before the softmax."),
         (lambda Q, K, V: attention(Q, K, V)[0], "you return the output alone: return output, weights."),
@@ -204,7 +236,7 @@ RANKS = Value(
         ((1, 0), "you count from the smallest weight, and from 0: the largest has rank 1."),
         ((13, 12), "either the two words are swapped, or you read the column of 'it': a query's weights are a row."),
         ((12, 11), "you read the column of 'it', and count from 0: a query's weights are a row."),
-        ((11, 13), "one of the two counts tokens, the other does not: use the same rule for both words."),
+        ((11, 13), "you count trophy from 0 and suitcase from 1: the largest weight has rank 1."),
     ],
     hint="Count how many of the 13 weights in the row of 'it' are larger than that of the word, and add 1.",
     tried="trophy comes 12th and suitcase last, of 13 tokens.",

@@ -160,7 +160,8 @@ def relu_attention_cases(rng):
 
 def _relu_with(count=None, mask="lower", act=lambda s: np.maximum(s, 0), scale=lambda d: 1, keys=None):
     """ReLU attention with one part exchanged. count: of (n, weights) -> what divides the weights."""
-    masks = {"lower": np.tril, "upper": np.triu, "strict": lambda a: np.tril(a, -1), "none": lambda a: a}
+    masks = {"lower": np.tril, "upper": np.triu, "none": lambda a: a}
+    masks |= {"strict": lambda a: np.tril(a, -1), "ahead": lambda a: np.tril(a, 1)}
     count = count or (lambda n, w: np.maximum(np.arange(n), 1)[:, None])
     keys = keys or (lambda K: np.swapaxes(K, -1, -2))
 
@@ -250,6 +251,7 @@ RELU_ATTENTION = Check(
         (_relu_with(count=lambda n, w: 1), "the count is missing: divide each row by how many tokens it sees."),
         (_relu_with(mask="none"), "there is no mask: a query sees the keys up to its own place."),
         (_relu_with(mask="upper"), "your mask is upside down: a query sees earlier keys, so keep the lower triangle."),
+        (_relu_with(mask="ahead"), "your mask lets each query see one token too many, the one after it."),
         (_relu_with(mask="strict"), "your mask hides the query's own place: it sees the keys up to and with itself."),
         (_relu_with(act=lambda s: s), "the ReLU is missing: negative scores give weight 0."),
         (_relu_with(act=np.abs), "this is the absolute value: negative scores give weight 0."),
@@ -485,9 +487,10 @@ GROWTH_PREDICTION = Choice(
 
 
 def _letters(value):
-    """Letters in lower case, also where they come as one word."""
-    if isinstance(value, str) and len(value) == 5:
-        value = list(value)
+    """Letters in lower case, also where they come as one text, "nlell" or "n, l, e, l, l"."""
+    if isinstance(value, str):
+        letters = [one for one in value if one.isalpha()]
+        value = letters if len(letters) == 5 else value
     texts = isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
     return [one.strip().lower() for one in value] if texts else value
 

@@ -54,6 +54,16 @@ def no_return(scores):
     np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
 
 
+def mean_shifted(scores):
+    exps = np.exp(scores - scores.mean(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+def without_care(Q, K, V):
+    exps = np.exp(scores_of(Q, K) * K.shape[-1] ** -0.5)
+    return exps @ V / exps.sum(axis=-1, keepdims=True), exps / exps.sum(axis=-1, keepdims=True)
+
+
 def scores_of(Q, K):
     return Q @ np.swapaxes(K, -1, -2)
 
@@ -107,6 +117,8 @@ WRONG = {
         (axis_one, "axis=1 is the last axis of a matrix only"),
         (over_all, "all your weights together sum to 1"),
         (naive, "overflow"),
+        (mean_shifted, "subtract the mean"),
+        (lambda s: np.exp(s - s.max()) / np.exp(s - s.max()).sum(axis=-1, keepdims=True), "largest of each row"),
         (in_place, "changes scores in place"),
         (lambda s: s / s.sum(axis=-1, keepdims=True), "take their exponentials first"),
         (lambda s: np.exp(s - s.max(axis=-1, keepdims=True)), "divide each row by its sum"),
@@ -129,6 +141,8 @@ WRONG = {
         (lambda Q, K, V: weigh(scores_of(Q, K) / np.sqrt(K.shape[-1]), V)[0], "output alone"),
         (lambda Q, K, V: weigh(scores_of(Q, K) / np.sqrt(K.shape[-1]), V)[::-1], "other way round"),
         (masked_in_place, "in place"),
+        (lambda Q, K, V: weigh(scores_of(Q, K) / np.sqrt(V.shape[-1]), V), "width of the values"),
+        (without_care, "subtract the largest score"),
     ],
     "ranks": [
         ((11, 12), "count from 0"),

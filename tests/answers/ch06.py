@@ -132,6 +132,10 @@ def count_then_mask(Q, K, V):
     return weights @ V, weights
 
 
+def relu_one_ahead(Q, K, V):
+    return relu_head(Q, K, V, mask=lambda w: np.tril(w, 1))
+
+
 def scaled(Q, K, V):
     return relu_head(Q / np.sqrt(Q.shape[-1]), K, V)
 
@@ -266,7 +270,7 @@ RIGHT = {
     "sink_weight": [sink_loops, sink_by_average, sink_sliced, mean_of_means],
     "sink_score": [solve, lambda n, x: np.log(n - 1) - special.logit(x), lambda n, x: np.log((n - 1) / x - (n - 1))],
     "growth_prediction": ["c", "(c)", " C"],
-    "rest_prediction": [("n", "l", "e", "l", "l"), ["N", "L", "E", "L", "L"], "nlell"],
+    "rest_prediction": [("n", "l", "e", "l", "l"), ["N", "L", "E", "L", "L"], "nlell", "n, l, e, l, l"],
     "alarm_prediction": ["c", "(c)", "C "],
 }
 
@@ -294,6 +298,7 @@ WRONG = {
         (lambda s, b: 3 * wider(s, b), "sums to more than 1"),
     ],
     "relu_attention": [
+        (relu_one_ahead, "one token too many"),
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: np.arange(1, Q.shape[-2] + 1)[:, None]), "you count BOS as well"),
         (lambda Q, K, V: relu_head(Q, K, V, lambda w: np.arange(Q.shape[-2])[:, None]), "you divide by it"),
         (count_then_mask, "you divide by it"),
