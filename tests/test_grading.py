@@ -151,10 +151,16 @@ def nonsense(made):
 MANGLED = [copied, unknown, another_schema, retagged, no_metadata_at_all, nonsense]
 
 
-def a_mangled_one(text):
-    """An honest student with a tool that is not: the first in the alphabet, so that everybody else comes after."""
+def a_foreign_schema(text):
+    """nbgrader alone ends the whole run here: the first in the alphabet, so that everybody else comes after."""
     made = right(text)
-    for mangle in (copied, retagged, another_schema):
+    another_schema(made)
+    return made
+
+
+def a_mangled_one(text):
+    made = right(text)
+    for mangle in (copied, retagged):
         mangle(made)
     return made
 
@@ -204,6 +210,7 @@ STUDENTS = {  # what each earns: by machine, of 14
     checks_deleted: 0,
     checks_overwritten: 0,
     checks_patched: 0,
+    a_foreign_schema: 10,
     a_mangled_one: 10,
     endless_loop: 10 - 2 - 1,
     stubborn_loop: 2 + 4,
