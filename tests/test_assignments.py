@@ -56,6 +56,12 @@ def secret_lines(cell):
 
 
 @by_name
+def test_the_opening_says_how_checks_answer_and_how_grading_runs(source):
+    opening = nbformat.read(source, 4).cells[0].source
+    assert opening.endswith("restart the kernel and run all cells: grading runs them from the top.")
+
+
+@by_name
 def test_student_versions_have_no_outputs_and_the_same_cells(source):
     told, student = nbformat.read(source, 4), nbformat.read(student_of(source), 4)
     assert [cell.id for cell in told.cells] == [cell.id for cell in student.cells]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from attn_utils.checks.core import Check, Choice, Value, WrongAnswer
+from attn_utils.checks.core import Check, Choice, Value, WrongAnswer, difference
 from attn_utils.checks.courier import Other, carry, pack, unpack
 
 
@@ -42,6 +42,29 @@ def test_what_is_carried_comes_back(value):
         assert back == value and type(back) is type(value)
 
 
+def test_an_array_of_texts_is_carried_as_a_list():
+    assert unpack(pack(np.array([["n", "l"], ["s", "n"]]))) == [["n", "l"], ["s", "n"]]
+    assert unpack(pack(np.array("n"))) == "n"
+
+
+@pytest.mark.parametrize("value, words", [(iter(()), "a tuple_iterator"), (1j, "a complex"), ([].__iter__, "a method-")])
+def test_what_cannot_be_carried_has_its_article(value, words):
+    assert unpack(pack(value)).startswith(words)
+    assert unpack(pack(type("item", (), {})())) == "an item"
+
+
+def test_a_name_or_a_text_of_any_length_makes_a_short_message():
+    endless = "x" * 1_000_000
+    assert len(told(DOUBLE, lambda x: type(endless, (), {})())) < 300
+    assert len(told(Value("holds", True), endless)) < 300
+    for reply in (
+        {"raised": endless, "text": endless},
+        {"value": {"kind": "other", "text": endless}, "after": None},
+        {"value": {"kind": "plain", "value": endless}, "after": None},
+    ):
+        assert len(DOUBLE.judge(lambda _, reply=reply: json.dumps(reply), np.random.default_rng(0)).text) < 500
+
+
 @pytest.mark.parametrize("value", [1j, np.array([1j]), np.array([None]), {1: 2}, len, (n for n in "ab")])
 def test_what_cannot_be_carried_is_named(value):
     assert isinstance(unpack(pack(value)), Other)
@@ -75,6 +98,33 @@ def test_a_wrong_function_is_told_why(answer, words):
 def test_the_same_answer_to_everything_is_told_so():
     check = Check("total", lambda x: x.sum(), cases)
     assert "the same answer whatever comes in" in told(check, lambda x: 0.3)
+
+
+@pytest.mark.parametrize(
+    "got, want, words",
+    [
+        (1, True, "is 1, expected True or False"),
+        (0.0, False, "is 0, expected True or False"),
+        ((1, 0), (True, False), "has result 1 wrong: it is 1, expected True or False"),
+        ((1,), (1, 2), "has 1 result, expected 2"),
+        ((1, 2, 3), (1, 2), "has 3 results, expected 2"),
+        (5, (1, 2), "has 1 result, expected 2"),
+        (Other("a dict"), (1, 2), "is a dict, expected 2 results"),
+    ],
+)
+def test_a_difference_is_a_sentence(got, want, words):
+    assert difference(np.asarray(got) if isinstance(got, float) else got, want, 1e-3, 1e-6) == words
+
+
+def test_a_property_that_cannot_be_asked_stops_nothing():
+    check = Check("row", lambda x: x, cases, properties=[(lambda value, x: value[1, 1] > -9, "too small.")])
+    assert "expected" in told(check, lambda x: 2 * x)
+
+
+def test_a_reply_about_other_arguments_is_a_wrong_answer():
+    reply = {"value": pack(np.zeros(2)), "after": [pack(1), pack(2), pack(3)]}
+    verdict = DOUBLE.judge(lambda _: json.dumps(reply), np.random.default_rng(0))
+    assert verdict.kind == "wrong" and "no readable answer" in verdict.text
 
 
 def test_a_text_that_no_courier_wrote_is_a_wrong_answer():
@@ -116,7 +166,7 @@ def test_a_truth_may_come_from_numpy(answer, capsys):
 
 def test_a_choice_takes_a_letter_in_any_dress(capsys):
     check = Choice("pick", "b", {"a": "no."}, "yes.")
-    for answer in ("b", "B", "(b)", " b "):
+    for answer in ("b", "B", "(b)", " b ", "b.", "(b).", '"b"', "b)"):
         check(answer)
         assert capsys.readouterr().out == "Correct: yes.\n"
     assert told(check, "a") == "no."

@@ -4,15 +4,22 @@ One command grades all of them, as an instructor would. The assignment is a part
 machine and 4 by hand.
 """
 
+import asyncio
 import csv
 import os
+import queue
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import make_assignments
 import nbformat
 import pytest
+
+from attn_utils import checks
+from attn_utils.checks.autograder import Judge, RestoreCells, failure
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "notebooks" / "assignments" / "01_qkv_basics.ipynb"
@@ -109,17 +116,66 @@ def checks_patched(text):
     return made
 
 
+def copied(made):
+    """Two cells twice, as copying or splitting a cell in JupyterLab leaves them."""
+    for name in ("softmax", "check-attend"):
+        cell = made.cell(name)
+        twin = nbformat.from_dict(dict(cell, id=f"twin-{name}"))
+        made.nb.cells.insert(made.nb.cells.index(cell) + 1, twin)
+
+
+def unknown(made):
+    made.cell("softmax").metadata.nbgrader.grade_id = "bonus"
+
+
+def another_schema(made):
+    made.cell("softmax").metadata.nbgrader.schema_version = 99
+    made.cell("attend").metadata.nbgrader.schema_version = 1
+
+
+def retagged(made):
+    for cell in made.checks():
+        cell.metadata.nbgrader |= {"solution": True, "locked": False, "cell_type": "markdown", "points": 99}
+
+
+def no_metadata_at_all(made):
+    for cell in made.nb.cells:
+        cell.metadata.pop("nbgrader", None)
+
+
+def nonsense(made):
+    made.cell("softmax").metadata.nbgrader = {"grade_id": ["softmax"]}
+    made.nb.cells[0].metadata["nbgrader"] = "yes"
+
+
+MANGLED = [copied, unknown, another_schema, retagged, no_metadata_at_all, nonsense]
+
+
+def a_foreign_schema(text):
+    """nbgrader alone ends the whole run here: the first in the alphabet, so that everybody else comes after."""
+    made = right(text)
+    another_schema(made)
+    return made
+
+
+def a_mangled_one(text):
+    made = right(text)
+    for mangle in (copied, retagged):
+        mangle(made)
+    return made
+
+
 def endless_loop(text):
     made = right(text)
-    made.cell("softmax").source = "def softmax(scores):\n    while True:\n        pass"
-    made.cell("ratio_prediction").source = "while True:\n    pass"
+    made.cell("softmax").source = "import time\ndef softmax(scores):\n    while True:\n        time.sleep(0.01)"
+    made.cell("ratio_prediction").source = "while True:\n    time.sleep(0.01)"
     return made
 
 
 def stubborn_loop(text):
     """Cannot be interrupted: what comes after it is lost."""
     made = right(text)
-    stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    pass"
+    stubborn = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    time.sleep(0.01)"
     made.cell("ratio_prediction").source = stubborn
     return made
 
@@ -154,6 +210,8 @@ STUDENTS = {  # what each earns: by machine, of 14
     checks_deleted: 0,
     checks_overwritten: 0,
     checks_patched: 0,
+    a_foreign_schema: 10,
+    a_mangled_one: 10,
     endless_loop: 10 - 2 - 1,
     stubborn_loop: 2 + 4,
     enormous_print: 10,
@@ -222,3 +280,48 @@ def test_a_graded_submission_says_what_was_wrong_and_stays_small(course):
     assert "did not scale" in told["check-attend"]
     assert "no answer within" in (folder / "endless_loop" / NAME / SOURCE.name).read_text("utf8")
     assert (folder / "enormous_print" / NAME / SOURCE.name).stat().st_size < 1_000_000
+
+
+# ------------------------------------------------------------- parts, without a kernel
+
+
+@pytest.mark.parametrize("mangle", MANGLED, ids=lambda mangle: mangle.__name__)
+def test_what_a_submission_says_of_its_own_cells_counts_for_nothing(mangle, course):
+    folder = course[0]
+    released = nbformat.read(folder / "release" / NAME / SOURCE.name, 4)
+    made = Submission(nbformat.writes(released), SOLVED)
+    mangle(made)
+    asked = {"notebook": NAME, "assignment": NAME, "db_url": f"sqlite:///{folder}/gradebook.db"}
+    nb, _ = RestoreCells().preprocess(made.nb, {"nbgrader": asked})
+    graded = {name_of(cell): cell for cell in released.cells if cell.metadata.get("nbgrader", {}).get("grade")}
+    found = [cell for cell in nb.cells if name_of(cell)]
+    assert len({name_of(cell) for cell in found}) == len(found)
+    assert set(graded) <= {name_of(cell) for cell in found}
+    for cell in found:
+        if is_check(cell):
+            own, wanted = cell.metadata["nbgrader"], graded[name_of(cell)].metadata.nbgrader
+            assert {key: own[key] for key in ("points", "grade", "solution", "locked", "schema_version")} == {
+                key: wanted[key] for key in ("points", "grade", "solution", "locked", "schema_version")
+            }
+
+
+def test_messages_that_are_no_reply_do_not_put_off_the_end():
+    async def stray(timeout):
+        await asyncio.sleep(0.05)
+        return {"parent_header": {"msg_id": "another"}}
+
+    judge = SimpleNamespace(kc=SimpleNamespace(execute=lambda *a, **k: "mine", get_shell_msg=stray), answer_timeout=0.3)
+    started = time.monotonic()
+    with pytest.raises(queue.Empty):
+        asyncio.run(asyncio.wait_for(Judge.asked(judge, "1"), 5))
+    assert time.monotonic() - started < 4
+
+
+def test_a_verdict_is_short_and_an_odd_answer_is_only_a_wrong_one(monkeypatch):
+    assert len(failure("x" * 10_000_000).evalue) == 2000
+
+    def breaks(*args):
+        raise RecursionError
+
+    monkeypatch.setitem(checks.CHECKS, "softmax", SimpleNamespace(judge=breaks))
+    assert "could not be judged" in Judge().verdict("softmax", "softmax").evalue

@@ -81,15 +81,23 @@ def test_the_example_of_a_claim_is_a_row_of_the_ledger():
     assert example == {field: row[field] for field in example}
 
 
-def test_the_page_for_teachers_has_the_minutes_that_each_notebook_states():
+def test_the_page_for_teachers_has_the_minutes_and_points_that_each_notebook_states():
     page = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[\d\. .*?/(\w+)\.ipynb\) \| (\d+) minutes \| \d+ s \| ?(\d*)", page, re.M)
+    rows = re.findall(r"^\| \[\d\. .*?/(\w+)\.ipynb\) \| (\d+) minutes \| \d+ s \| ?(\d*).*? \| ?(.*?) ?\|$", page, re.M)
     assert {name for name, *_ in rows} == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
-    for name, reading, solving in rows:
+    for name, reading, solving, points in rows:
         stated = [about_minutes(ROOT / "notebooks" / f"{name}.ipynb")]
         assignment = ROOT / "notebooks" / "assignments" / f"{name}.ipynb"
         stated += [about_minutes(assignment)] if assignment.exists() else [""]
         assert [reading, solving] == stated, f"{name}: the notebooks state {stated}"
+        assert points == (points_of(assignment) if assignment.exists() else "")
+
+
+def points_of(path):
+    """All points of an assignment, and those that are given by hand."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    worth = [(cell["metadata"].get("nbgrader", {}).get("points", 0), cell["cell_type"]) for cell in cells]
+    return f"{sum(n for n, _ in worth)}, {sum(n for n, kind in worth if kind == 'markdown')}"
 
 
 def about_minutes(path):

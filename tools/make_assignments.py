@@ -52,7 +52,6 @@ c.ClearSolutions.text_stub = "{TEXT_STUB}"
 # Grading: a process outside the student's kernel decides, and no submission can stop the others.
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.DeduplicateIds",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "attn_utils.checks.autograder.RestoreCells",
     "nbgrader.preprocessors.CheckCellMetadata",

@@ -1,21 +1,25 @@
 """Two steps for nbgrader's autograder, named in the nbgrader_config.py that tools/make_assignments.py writes.
 
-RestoreCells puts deleted checks back. Judge executes a submission, but not its checks: for those it asks the student's
-kernel for answers to secret inputs and compares them here, in the grading process. A notebook can patch its own kernel
-as it likes; it never sees what is expected, and its verdict is not asked for.
+RestoreCells makes each cell what it was when it was released, and puts deleted checks back. Judge executes a
+submission, but not its checks: for those it asks the student's kernel for answers to secret inputs and compares them
+here, in the grading process. A notebook can patch its own kernel as it likes; it never sees what is expected, and its
+verdict is not asked for.
 """
 
 import ast
 import json
 import queue
 import re
+import time
 from pathlib import Path
 
 import numpy as np
 from jupyter_client.utils import run_sync
 from nbclient.exceptions import DeadKernelError
+from nbformat import from_dict
 from nbformat.v4 import new_output
 from nbgrader import utils
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute, OverwriteCells
 from traitlets import Integer
 
@@ -27,11 +31,26 @@ ASK = "(lambda ns: (exec({courier!r}, ns), ns['carry']({answer}, {line!r}))[1])(
 
 
 class RestoreCells(OverwriteCells):
-    """Restores the text of edited checks, as nbgrader does, and adds deleted ones at the end."""
+    """Restores the text of edited checks, as nbgrader does, and adds deleted ones at the end.
+
+    What a submission says of its own cells counts for nothing: the gradebook says what each of them is. So neither a
+    copied cell nor foreign metadata costs a student anything, or ends the run for those who come after.
+    """
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.add_missing_cells = True
+
+    def preprocess(self, nb, resources):
+        asked = resources["nbgrader"]
+        with Gradebook(asked["db_url"]) as gradebook:
+            made = released(gradebook.find_notebook(asked["notebook"], asked["assignment"]))
+        for cell in reversed(nb.cells):  # of two with the same name the last one counts
+            own = cell.metadata.pop("nbgrader", None)
+            name = own.get("grade_id") if isinstance(own, dict) else None
+            if isinstance(name, str) and name in made:
+                cell.metadata["nbgrader"] = from_dict(made.pop(name))
+        return super().preprocess(nb, resources)
 
     def add_missing_grade_cells(self, nb, resources):
         """nbgrader's own looks for the cell before a missing one, and gives up when that is missing, too."""
@@ -45,6 +64,20 @@ class RestoreCells(OverwriteCells):
                 added = self.missing_cell_transform(texts[cell.name], cell.max_score, cell.name in solutions)
                 nb.cells.append(added)
         return nb, resources
+
+
+def released(notebook):
+    """The metadata of each cell of an assignment, by name, as it was released."""
+    grades = {cell.name: cell for cell in notebook.grade_cells}
+    solutions = {cell.name for cell in notebook.solution_cells}
+    made = {}
+    for cell in notebook.source_cells:
+        is_grade, is_solution = cell.name in grades, cell.name in solutions
+        own = {"grade_id": cell.name, "locked": cell.locked, "grade": is_grade, "solution": is_solution}
+        if is_grade:
+            own |= {"points": grades[cell.name].max_score, "cell_type": cell.cell_type}
+        made[cell.name] = own | {"schema_version": 3, "task": False}
+    return made
 
 
 class Judge(Execute):
@@ -108,6 +141,8 @@ class Judge(Execute):
             found = checks.CHECKS[name].judge(lambda line: self.ask(answer, line), np.random.default_rng())
         except Lost as error:
             return failure(f"{name} was not answered: {error}")
+        except Exception as error:  # whatever an odd answer leads to, it is an answer to this exercise alone
+            return failure(f"{name} could not be judged ({type(error).__name__}).")
         if found.kind == "right":
             return new_output("stream", name="stdout", text=f"{found}\n")
         return failure(str(found))
@@ -128,10 +163,12 @@ class Judge(Execute):
 
     async def asked(self, expression):
         message = self.kc.execute("", silent=True, store_history=False, user_expressions={"reply": expression})
-        while True:
-            reply = await self.kc.get_shell_msg(timeout=self.answer_timeout)
+        deadline = time.monotonic() + self.answer_timeout  # other messages do not put it off
+        while (left := deadline - time.monotonic()) > 0:
+            reply = await self.kc.get_shell_msg(timeout=left)
             if reply["parent_header"].get("msg_id") == message:
                 return reply["content"]
+        raise queue.Empty
 
     async def interrupt(self):
         if await self.km.is_alive():
@@ -158,5 +195,6 @@ def text_of(reply):
 
 
 def failure(text):
-    """An error output, which is what earns no points."""
+    """An error output, which is what earns no points; never a long one."""
+    text = text[:2000]
     return new_output("error", ename="WrongAnswer", evalue=text, traceback=[text])

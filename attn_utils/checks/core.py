@@ -6,6 +6,7 @@ reply (courier.py). In the student's hands `ask` is a plain call; in grading it 
 
 import inspect
 import json
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from attn_utils.checks.courier import Other, carry, pack, unpack
 
 RIGHT, WRONG, OPEN = "right", "wrong", "open"
+OF_ANOTHER_KIND = re.compile(r"is |has \d+ results?, ")  # how difference() begins when the kind of a value is wrong
 
 
 class WrongAnswer(AssertionError):
@@ -87,8 +89,10 @@ class Check:
         try:
             reply = json.loads(reply)
             if "raised" in reply:
-                return Reply(raised=str(reply["raised"]), text=str(reply["text"]))
+                return Reply(raised=str(reply["raised"])[:60], text=str(reply["text"])[:300])
             after = None if reply["after"] is None else [unpack(one) for one in reply["after"]]
+            if after is not None and len(after) != len(args):
+                raise ValueError("other arguments than were sent")
             value = unpack(reply["value"])
         except Exception as error:  # written by something else than courier.py
             return Reply(raised="ValueError", text=f"no readable answer came back ({type(error).__name__})")
@@ -141,14 +145,14 @@ class Check:
         if reply.value is None:
             return f"{what} gives nothing back{where}."
         found = difference(reply.value, wanted[first].value, self.rtol, self.atol)
-        if self.is_value and not found.startswith("is "):  # do not tell the answer
+        if self.is_value and not OF_ANOTHER_KIND.match(found):  # do not tell the answer
             return f"{self.name} is not right yet. {self.hint}".rstrip()
-        if isinstance(reply.value, Other) or found.startswith("is ") or "NaN" in found:
+        if isinstance(reply.value, Other) or OF_ANOTHER_KIND.match(found) or "NaN" in found:
             return f"{what} {found}{where}."
         if len(replies) > 1 and constant(replies) and not constant(wanted):
             return f"{what} gives the same answer whatever comes in. Compute it from the arguments."
         for holds, text in self.properties:
-            if not all(holds(r.value, *a) for r, a in zip(replies, cases, strict=True) if sound(r)):
+            if not all(kept(holds, r.value, a) for r, a in zip(replies, cases, strict=True) if sound(r)):
                 return text
         return f"{what} {found}{where}."
 
@@ -178,6 +182,14 @@ def sound(reply):
     return not reply.raised and isinstance(reply.value, (np.ndarray, tuple, list, int))
 
 
+def kept(holds, value, args):
+    """True unless a property fails; what it cannot be asked about does not fail."""
+    try:
+        return holds(value, *args)
+    except Exception:  # a value of the wrong shape, after one of the right shape
+        return True
+
+
 def constant(replies):
     """True when all replies are the same."""
     first = replies[0]
@@ -192,6 +204,8 @@ def difference(got, want, rtol, atol):
         return f"is {got}, expected {kind_of(want)}"
     if want is None or isinstance(want, (str, bool)):
         got = got.item() if isinstance(got, (np.ndarray, np.generic)) and got.ndim == 0 else got
+        if isinstance(want, bool) and not isinstance(got, bool):
+            return f"is {shown(got)}, expected True or False"
         return "" if type(got) is type(want) and got == want else f"is {shown(got)}, which is not the answer"
     return _difference_of_arrays(got, np.asarray(want), rtol, atol)
 
@@ -199,9 +213,11 @@ def difference(got, want, rtol, atol):
 def _difference_of_several(got, want, rtol, atol):
     if isinstance(got, np.ndarray) and got.ndim:
         got = list(got)
-    if not isinstance(got, (tuple, list)) or len(got) != len(want):
-        count = f"{len(got)} results" if isinstance(got, (tuple, list)) else "one result"
-        return f"is {count}, expected {len(want)}"
+    if isinstance(got, Other):
+        return f"is {got}, expected {len(want)} results"
+    count = len(got) if isinstance(got, (tuple, list)) else 1
+    if not isinstance(got, (tuple, list)) or count != len(want):
+        return f"has {count} {'result' if count == 1 else 'results'}, expected {len(want)}"
     for number, (one, other) in enumerate(zip(got, want, strict=True), 1):
         if found := difference(one, other, rtol, atol):
             return f"has result {number} wrong: it {found}"
@@ -244,7 +260,12 @@ def shown(value):
     if isinstance(value, np.ndarray) and value.ndim:
         return kind_of(value)
     value = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and abs(value) > 10**30:  # Python refuses to write very long ones
+        return "an enormous number"
+    text = f"{value:.4g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 60 else text[:60] + " ..."
 
 
 def told(function, args):
@@ -275,7 +296,7 @@ def Choice(name, right, wrong, because):
     letters = " or ".join(f'"{letter}"' for letter in sorted([right, *wrong]))
 
     def clean(value):
-        text = value.strip().strip("()").lower() if isinstance(value, str) else value
+        text = value.strip("()[]{}<>.:,;'\"` \t\n").lower() if isinstance(value, str) else value
         return text if text is None or (isinstance(text, str) and text in {right, *wrong}) else "?"
 
     mistakes = [*wrong.items(), ("?", f"{name} has to be a letter: {letters}.")]

@@ -23,8 +23,11 @@ def pack(value):
             array = array.astype(array.dtype.newbyteorder("<")) if array.dtype.itemsize <= 8 else array.astype("<f8")
             data = base64.b64encode(array.tobytes()).decode()
             return {"kind": "array", "dtype": array.dtype.str, "shape": list(array.shape), "data": data}
-        return {"kind": "other", "text": f"an array of type {array.dtype}"}
-    return {"kind": "other", "text": f"a {type(value).__name__}"}
+        if array.dtype.kind == "U":
+            return pack(array.tolist())
+        return {"kind": "other", "text": f"an array of type {array.dtype}"[:90]}
+    name = type(value).__name__[:60]
+    return {"kind": "other", "text": f"{'an' if name.lower().startswith(('a', 'e', 'i', 'o')) else 'a'} {name}"}
 
 
 class Other(str):
@@ -39,7 +42,7 @@ def unpack(packed):
         data = np.frombuffer(base64.b64decode(packed["data"]), packed["dtype"])
         return data.reshape(packed["shape"]).copy()
     if packed["kind"] == "other":
-        return Other(packed["text"])
+        return Other(str(packed["text"])[:90])
     items = [unpack(one) for one in packed["items"]]
     return tuple(items) if packed["kind"] == "tuple" else items
 

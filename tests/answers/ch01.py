@@ -148,9 +148,9 @@ WRONG = {
         ((11, 12), "count from 0"),
         ((2, 1), "count from the smallest"),
         ((13, 12), "a query's weights are a row"),
-        (12, "is one result, expected 2"),
+        (12, "has 1 result, expected 2"),
         ((12, 12), "Count how many of the 13 weights"),
-        ("trophy", "is one result"),
+        ("trophy", "has 1 result"),
     ],
     "ratio_prediction": [
         ("a", "weight on trophy"),

@@ -170,7 +170,7 @@ WRONG = {
         ((0.0625, 0), "right about the median"),
         ((1, 1), "would hold with the scale"),
         ((0.5, 0), "halves for four times"),
-        (0.25, "is one result, expected 2"),
+        (0.25, "has 1 result, expected 2"),
         ((0, 0.25), "mean comes first"),
         ((0.7, 0.1), "lottery_prediction is not right yet. Mean: how much rarer"),
     ],

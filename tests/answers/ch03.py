@@ -146,7 +146,7 @@ RIGHT = {
         [np.True_, np.False_, False, True, True],
     ],
     "decode_step": [cached, cached_by_loops, cached_without_copy, step()],
-    "tokens_that_fit": [24414, 24414.0, np.int64(24414), np.float64(10**9 / 40960)],
+    "tokens_that_fit": [24414, 24414.0, np.int64(24414), np.array(10**9 // 40960)],
     "first_share": [
         by_all_ways,
         lambda layers: product(layers)[-1][0],
@@ -229,6 +229,9 @@ WRONG = {
         (48828, "one factor 2 is missing"),
         (8138, "you count 15 heads"),
         (26214, "2^30"),
+        (2**30 / 40960, "2^30"),
+        (10**9 / 40960, "tokens are whole"),
+        (24400, "all digits"),
         (24415, "does not fit any more"),
         (10**9 // 40960 // 2, "too many"),
         (40960, "bytes for one token"),
@@ -254,7 +257,7 @@ WRONG = {
         ((0, 1), "star comes first"),
         ((0.5, 0), "after one layer"),
         ((1, 0.3), "drain_prediction is not right yet. Follow the last"),
-        (1, "is one result, expected 2"),
+        (1, "has 1 result, expected 2"),
         (("star", "chain"), "drain_prediction"),
     ],
 }

@@ -260,7 +260,7 @@ WRONG = {
         ((1, 0, 1, 0.5), "look at pattern 4 again"),
         ((1, 0, 0.71, 0), "what happens to a difference"),
         ((1, 0, 1), "3 results, expected 4"),
-        (1, "one result"),
+        (1, "has 1 result"),
     ],
     "directions_left": [
         (12, "nothing about s_3"),
@@ -282,11 +282,11 @@ WRONG = {
         (lambda A: (collapsed(A), bool(-nats(A).mean() < 0.1 * np.log(len(A)))), "minus sign in front"),
         (lambda A: (frozen(A), collapsed(A)), "first collapsed, then frozen"),
         (lambda A: (bool(1 - gap_of(A) > 0.9), frozen(A)), "the opposite of collapsed"),
-        (lambda A: (gap_of(A), nats(A).mean() / np.log(len(A))), "which is not the answer"),
+        (lambda A: (gap_of(A), nats(A).mean() / np.log(len(A))), "expected True or False"),
         (lambda A: (bool(gap_of(A) > 0.8), frozen(A)), "has result 1 wrong"),
         (lambda A: (collapsed(A), bool(nats(A).mean() > 0.9 * np.log(len(A)))), "not above nine tenths"),
         (lambda A: (False, False), "the same answer whatever comes in"),
-        (lambda A: collapsed(A), "is one result, expected 2"),
+        (lambda A: collapsed(A), "has 1 result, expected 2"),
         (lambda A: (collapsed(A), bool(A.max() > 0.9)), "no frozen layer"),
     ],
     "second_after": [

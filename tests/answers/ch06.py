@@ -384,7 +384,7 @@ WRONG = {
         (("e", "e", "e", "e", "e"), "Ask of each head"),
         ("nlele", "gate: can a sigmoid be exactly 0"),
         ("limit", "Ask of each head"),
-        ("softmax", "is one result, expected 5"),
+        ("softmax", "has 1 result, expected 5"),
         (("n", "l", "e", "l"), "4 results, expected 5"),
         ((False, True, True, True, True), "Five letters"),
     ],
