@@ -1,33 +1,47 @@
 """Softmax attention by experiment: the small library behind the book.
 
-Importing it is quick and changes nothing: no network, no seed, no style, no silenced warning.
+Importing it is quick and changes nothing: no network, no seed, no style, no silenced warning. What it exports is
+loaded when it is first asked for, so that the set-up cell can call install_missing() where NumPy is not there yet.
 """
 
-from attn_utils.attention import attention, causal_mask, softmax
-from attn_utils.claims import ledger, report
-from attn_utils.explore import COLORS, draw_weights, explore, explore_3d, use_book_style
-from attn_utils.glove import embed, load_glove
-from attn_utils.graying import dct_graying, svd_graying
-from attn_utils.install import install_missing
-from attn_utils.spectra import diagnose
+from importlib import import_module
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "COLORS",
-    "attention",
-    "causal_mask",
-    "dct_graying",
-    "diagnose",
-    "draw_weights",
-    "embed",
-    "explore",
-    "explore_3d",
-    "install_missing",
-    "ledger",
-    "load_glove",
-    "report",
-    "softmax",
-    "svd_graying",
-    "use_book_style",
-]
+_ROOM_OF = {
+    "COLORS": "figures",
+    "attention": "scaled_dot_product",
+    "bind": "figures",
+    "causal_mask": "scaled_dot_product",
+    "dct_graying": "graying",
+    "diagnose": "diagnosis",
+    "draw_weights": "figures",
+    "embed": "glove",
+    "explore": "explorations",
+    "explore_3d": "explorations",
+    "figure": "figures",
+    "install_missing": "install",
+    "ledger": "claims",
+    "load_glove": "glove",
+    "report": "claims",
+    "say": "figures",
+    "softmax": "weightings",
+    "svd_graying": "graying",
+    "table": "figures",
+    "use_book_style": "figures",
+}
+
+__all__ = sorted(_ROOM_OF)
+
+
+def __getattr__(name):
+    """Import an exported name from its room at its first use (PEP 562)."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_ROOM_OF})

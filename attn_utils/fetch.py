@@ -256,7 +256,7 @@ class Progress:
     """A bar in a live kernel, whose stored outputs keep no trace of it; one line on stderr in a terminal."""
 
     def __init__(self, package):
-        from attn_utils.explore import show_widget
+        from attn_utils.outputs import show_widget
 
         self.package = package
         self.widget = show_widget(self._make)

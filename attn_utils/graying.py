@@ -6,7 +6,7 @@ is largest. They are preprocessing: they look at data, and no gradient goes thro
 
 import numpy as np
 
-from attn_utils.attention import _finite
+from attn_utils.inputs import finite_matrix
 
 
 def svd_graying(X, epsilon):
@@ -26,7 +26,7 @@ def svd_graying(X, epsilon):
 
     Source: Ji et al. (2025), "Always skip attention", Token Graying. Costs as much as an SVD, O(n d min(n, d)).
     """
-    X, epsilon = _finite(X, "X"), _check_epsilon(epsilon)
+    X, epsilon = finite_matrix(X, "X"), _check_epsilon(epsilon)
     work, exponent = _scaled(X)
     U, S, Vt = np.linalg.svd(work, full_matrices=False)  # (..., n, k), (..., k), (..., k, d)
     lifted = _lift(S, S[..., :1], X, epsilon)  # (..., k)
@@ -52,7 +52,7 @@ def dct_graying(X, epsilon):
     """
     from scipy.fft import dctn, idctn
 
-    X, epsilon = _finite(X, "X"), _check_epsilon(epsilon)
+    X, epsilon = finite_matrix(X, "X"), _check_epsilon(epsilon)
     work, exponent = _scaled(X)
     C = dctn(work, axes=(-2, -1), norm="ortho")  # (..., n, d)
     size = np.abs(C)

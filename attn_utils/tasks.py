@@ -8,6 +8,7 @@ import tarfile
 import numpy as np
 
 from attn_utils.fetch import MNIST, fetch_files
+from attn_utils.inputs import check_rng, is_whole, whole_number
 
 PRONOUN_TEMPLATE = "the {} did not {} the {} because it was too {}"
 PRONOUN_NOUNS, PRONOUN_VERB, PRONOUN_IT, PRONOUN_ADJECTIVE = (1, 6), 4, 8, 11  # places in the sentence
@@ -74,7 +75,7 @@ def pronoun_split(rng, held_out=1 / 3, always=FAMOUS_WORDS, words=PRONOUN_WORDS)
     """
     if not isinstance(held_out, (int, float)) or not 0 < held_out < 1:
         raise ValueError(f"held_out is {held_out!r}, expected a share above 0 and below 1, such as 1/3.")
-    _check_rng(rng)
+    check_rng(rng)
     _check_lists(words)
     train, test = {}, {}
     for name, listed in words.items():
@@ -139,7 +140,7 @@ def deal_adjectives(words, rng):
 
     Source: a control task in the sense of Hewitt and Liang (2019).
     """
-    _check_rng(rng)
+    check_rng(rng)
     _check_lists(words, PRONOUN_WORDS)
     first, second = words["animal_adjectives"], words["place_adjectives"]
     dealt = tuple(str(word) for word in rng.permutation([*first, *second]))
@@ -161,11 +162,6 @@ def word_rows(sentences, kv):
         raise ValueError(f"unknown words: {', '.join(unknown[:5])}. Use words that load_glove() knows, in lower case.")
     rows = np.array([kv.key_to_index[str(word)] for word in distinct])  # (n_distinct,)
     return rows[where].reshape(sentences.shape)  # (n, n_tokens)
-
-
-def _check_rng(rng):
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
 
 
 def _check_lists(words, names=()):
@@ -200,9 +196,9 @@ def _rectangle(sentences):
 
 def _frames(words, n, rng):
     """Sentences without their adjective, (n, 12), and the position of the animal in each, (n,)."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+    if not is_whole(n):
         raise ValueError(f"n is {n!r}, expected a positive whole number of sentences.")
-    _check_rng(rng)
+    check_rng(rng)
     _check_lists(words, PRONOUN_WORDS)
     longest = max(len(word) for word in PRONOUN_TEMPLATE.split() + [w for each in words.values() for w in each])
     sentences = np.tile(np.array(PRONOUN_TEMPLATE.split(), dtype=f"U{longest}"), (n, 1))  # (n, 12)
@@ -245,7 +241,7 @@ def trigger_sequences(n, rng, n_tokens=16, d=16, bos=True, place=None):
 
     Source: the code of Ran-Milo (2026).
     """
-    _check_rng(rng)
+    check_rng(rng)
     shape = _check_trigger(n, n_tokens, d, place)
     X = rng.random((*shape, n_tokens, d), dtype=np.float32) * 2 - 1  # (*n, n_tokens, d)
     X[..., [BOS_FLAG, TRIGGER_FLAG]] = 0
@@ -265,10 +261,8 @@ def _check_trigger(n, n_tokens, d, place):
     """The shape of the draw, checked along with the sizes."""
     shape = tuple(n) if isinstance(n, (tuple, list)) else (n,)
     for name, value, least in [("n", size, 1) for size in shape] + [("n_tokens", n_tokens, 4), ("d", d, 4)]:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}.")
-    whole = isinstance(place, (int, np.integer)) and not isinstance(place, bool)
-    if place is not None and not (whole and 2 <= place < n_tokens):
+        whole_number(value, name, least)
+    if place is not None and not (is_whole(place, 2) and place < n_tokens):
         raise ValueError(
             f"place is {place!r}, expected a whole number from 2 to {n_tokens - 1}: "
             "0 is BOS, and a token has to stand before."
@@ -312,8 +306,7 @@ def cut_patches(images, patch):
     if images.ndim < 2:
         raise ValueError(f"images have shape {images.shape}, expected (..., height, width).")
     *free, height, width = images.shape
-    whole = isinstance(patch, (int, np.integer)) and not isinstance(patch, bool) and patch > 0
-    if not whole or height % patch or width % patch:
+    if not is_whole(patch) or height % patch or width % patch:
         raise ValueError(f"patch is {patch!r}, expected a whole number that divides {height} and {width}.")
     tiles = images.reshape(*free, height // patch, patch, width // patch, patch)
     return np.swapaxes(tiles, -3, -2).reshape(*free, -1, patch * patch)

@@ -13,8 +13,8 @@ from autograd import numpy as np
 from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 
-from attn_utils.attention import _check_mask, _check_scale
-from attn_utils.training import _turned, attend, center_tokens, feed_forward, linear, mean_token, sigmoid, softmax
+from attn_utils.gradients import attend, center_tokens, feed_forward, sigmoid, softmax, turned
+from attn_utils.inputs import check_mask, check_rng, check_scale, is_whole
 
 ATTENTION, FEED_FORWARD = ("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2")  # the parameters of each part
 
@@ -41,7 +41,7 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, model
     Source: the initialisation of Ran-Milo (2026), whose heads have the full width, d_head = d.
     """
     d_head = d if d_head is None else d_head
-    _check_sizes(rng, models, n_layers=n_layers, n_heads=n_heads, d=d, d_head=d_head, d_ff=1 if d_ff is None else d_ff)
+    check_sizes(rng, models, n_layers=n_layers, n_heads=n_heads, d=d, d_head=d_head, d_ff=1 if d_ff is None else d_ff)
     if std is not None and not std > 0:
         raise ValueError(f"std is {std!r}, expected a positive standard deviation, or None for 1/sqrt(features).")
     shapes = {"W_Q": (n_heads, d, d_head), "W_K": (n_heads, d, d_head), "W_V": (n_heads, d, d_head)}
@@ -54,7 +54,7 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, model
     for layer in range(n_layers):
         for name, shape in shapes.items():
             taken = n_heads * d_head if name == "W_O" else shape[-2]  # features that the output is a sum over
-            params[f"{layer}.{name}"] = _normal(rng, (*models, *shape), taken**-0.5 if std is None else std)
+            params[f"{layer}.{name}"] = normal_weights(rng, (*models, *shape), taken**-0.5 if std is None else std)
         for name, shape in flat.items():
             params[f"{layer}.{name}"] = numpy.zeros((*models, *shape), numpy.float32)
     return params
@@ -78,12 +78,12 @@ def transformer(
     params     what init_transformer returns
     X          (*models, ..., n_tokens, d), where ... are the axes of the sequences
     mask       True where a query may look, broadcastable to (n_tokens, n_tokens), such as causal_mask(n_tokens)
-    weighting  a function of attn_utils.training from scores to weights: softmax, softmax1, relu, sigmoid;
+    weighting  a function of attn_utils.gradients from scores to weights: softmax, softmax1, relu, sigmoid;
                where the parameters have a sink, it is called as weighting(scores, sink)
     scale      the factor on the scores; 1/sqrt(d_head) when None
     skip       whether a part adds to its input (True) or replaces it; a pair such as (False, True) says it for
                the attention and the feed-forward part
-    norm       rms_norm or layer_norm of attn_utils.training, or another function of tokens; None for no norm
+    norm       rms_norm or layer_norm of attn_utils.gradients, or another function of tokens; None for no norm
     post       False normalises what a part reads, norm(x) inside x + f(norm(x)); True what it leaves, norm(x + f(x))
     center_values   takes the mean token out of the values of every head, so that attention passes on no average
     graying    a function applied to X first, such as lambda X: svd_graying(X, 0.7). X must then be data:
@@ -97,13 +97,13 @@ def transformer(
     Source: Vaswani et al. (2017); pre-norm as in Xiong et al. (2020); the gate as in Qiu et al. (2025), one number
     a head; centred values as in chapter 4; graying as in Ji et al. (2025).
     """
-    layers, X = split_layers(params), _as_floats(X)
+    layers, X = split_layers(params), as_floats(X)
     _check_input(layers, X)
-    mask = mask if mask is None else _check_mask(mask, (X.shape[-2], X.shape[-2]))
-    scale = scale if scale is None else _check_scale(scale)
+    mask = mask if mask is None else check_mask(mask, (X.shape[-2], X.shape[-2]))
+    scale = scale if scale is None else check_scale(scale)
     skips = _check_switches(skip, norm, post, center_values, weighting)
     before, after = (_as_is, norm) if post else (norm or _as_is, _as_is)
-    stream, seen = X if graying is None else _grayed(graying, X), []
+    stream, seen = X if graying is None else grayed(graying, X), []
     for layer in layers:
         change, weights = attention_layer(layer, before(stream), mask, weighting, scale, center_values)
         stream = after(stream + change if skips[0] else change)
@@ -118,7 +118,7 @@ def _as_is(X):
     return X
 
 
-def _as_floats(X):
+def as_floats(X):
     """Lists and whole numbers as floating-point arrays; what is differentiated stays what it is."""
     X = X if hasattr(X, "shape") else numpy.asarray(X)
     return X.astype(float) if X.dtype.kind in "biu" else X
@@ -165,13 +165,13 @@ project, combine = primitive(_project), primitive(_combine)
 # each of the two is the other's gradient: what one spreads over the heads, the other sums up
 defvjp(
     project,
-    lambda Q, X, W: lambda g: _combine(g, _turned(W)),
-    lambda Q, X, W: lambda g: _turned(_rows(X, W.ndim - 3, heads=False)) @ _rows(g, W.ndim - 3),
+    lambda Q, X, W: lambda g: _combine(g, turned(W)),
+    lambda Q, X, W: lambda g: turned(_rows(X, W.ndim - 3, heads=False)) @ _rows(g, W.ndim - 3),
 )
 defvjp(
     combine,
-    lambda output, mixed, W: lambda g: _project(g, _turned(W)),
-    lambda output, mixed, W: lambda g: _turned(_rows(mixed, W.ndim - 3)) @ _rows(g, W.ndim - 3, heads=False),
+    lambda output, mixed, W: lambda g: _project(g, turned(W)),
+    lambda output, mixed, W: lambda g: turned(_rows(mixed, W.ndim - 3)) @ _rows(g, W.ndim - 3, heads=False),
 )
 
 
@@ -197,29 +197,28 @@ def _fit_axes(sink, scores):
     return np.reshape(sink, heads + (1,) * (scores.ndim - len(heads)))
 
 
-def _normal(rng, shape, std):
+def normal_weights(rng, shape, std):
     return rng.normal(scale=std, size=shape).astype(numpy.float32)
 
 
-def _grayed(graying, X):
+def grayed(graying, X):
     if not callable(graying):
         raise ValueError(f"graying is {graying!r}, expected a function, such as lambda X: svd_graying(X, 0.7).")
     if isbox(X):
         raise ValueError("no gradient goes through graying: gray the data first, not what was learned from it.")
-    grayed = graying(X)
-    if numpy.shape(grayed) != X.shape:
-        raise ValueError(f"graying turned shape {X.shape} into {numpy.shape(grayed)}, expected the same.")
-    return grayed
+    Y = graying(X)
+    if numpy.shape(Y) != X.shape:
+        raise ValueError(f"graying turned shape {X.shape} into {numpy.shape(Y)}, expected the same.")
+    return Y
 
 
-def _check_sizes(rng, models, **sizes):
-    if not isinstance(rng, numpy.random.Generator):
-        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
+def check_sizes(rng, models, **sizes):
+    check_rng(rng)
     if not isinstance(models, (tuple, list)):
         raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
     sizes |= {f"models[{i}]": size for i, size in enumerate(models)}
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, (int, numpy.integer)) or size < 1:
+        if not is_whole(size):
             raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
 
 
@@ -231,13 +230,17 @@ def _check_switches(skip, norm, post, center_values, weighting):
     for name, value in (("post", post), ("center_values", center_values)):
         if not _is_switch(value):
             raise ValueError(f"{name} is {value!r}, expected True or False.")
-    if norm is not None and not callable(norm):
-        raise ValueError(f"norm is {norm!r}, expected rms_norm or layer_norm of attn_utils.training, or None.")
+    check_norm("norm", norm)
     if post and norm is None:
         raise ValueError("post is True and there is no norm to put last. Pass norm=rms_norm, or leave post out.")
     if not callable(weighting):
-        raise ValueError(f"weighting is {weighting!r}, expected a function of attn_utils.training, such as softmax.")
+        raise ValueError(f"weighting is {weighting!r}, expected a function of attn_utils.gradients, such as softmax.")
     return skips
+
+
+def check_norm(name, norm):
+    if norm is not None and not callable(norm):
+        raise ValueError(f"{name} is {norm!r}, expected rms_norm or layer_norm of attn_utils.gradients, or None.")
 
 
 def _is_switch(value):
@@ -275,59 +278,7 @@ def _check_layer(i, layer, first):
             raise ValueError(f"layer {i} has {name} of shape {layer[name].shape}, expected {(*models, *shape)}.")
 
 
-# ------------------------------------------------ a classifier of images cut into patches (chapter 5)
-
-
-def init_classifier(
-    rng,
-    *,
-    d_patch,
-    n_tokens,
-    n_classes,
-    n_layers,
-    n_heads,
-    d,
-    d_ff,
-    d_head=None,
-    models=(),
-    recipe="standard",
-    alpha=0.0,
-    beta=2.0,
-):
-    """Draw the parameters of a Vision Transformer in miniature, float32.
-
-    rng         numpy.random.Generator
-    d_patch     numbers in a patch;  n_tokens   patches in an image;  n_classes   classes
-    n_layers, n_heads, d, d_head, d_ff, models   as for init_transformer, but d_head is d / n_heads when None
-    recipe      "standard": every matrix from N(0, 1/n), where n is the number of features it sums over;
-                "conditioned": the layers as condition_layers draws them, for training without skips
-    alpha, beta   of the second recipe
-
-    Returns the dict of init_transformer with "embed.W" (*models, d_patch, d), "embed.position"
-    (*models, n_tokens, d), "head.W" (*models, d, n_classes) and "head.b" (*models, 1, n_classes).
-    Raises ValueError as init_transformer does, and for a recipe of another name.
-
-    Source: Dosovitskiy et al. (2021), with the mean over tokens for a class token.
-    """
-    if recipe not in ("standard", "conditioned"):
-        raise ValueError(f"recipe is {recipe!r}, expected 'standard' or 'conditioned'.")
-    _check_sizes(rng, models, d_patch=d_patch, n_tokens=n_tokens, n_classes=n_classes, n_heads=n_heads, d=d, d_ff=d_ff)
-    if d_head is None and d % n_heads:
-        raise ValueError(f"d is {d}, expected a multiple of n_heads = {n_heads}, or pass d_head.")
-    d_head = d // n_heads if d_head is None else d_head
-    params = {
-        "embed.W": _normal(rng, (*models, d_patch, d), d_patch**-0.5),
-        "embed.position": _normal(rng, (*models, n_tokens, d), POSITION_STD),
-        "head.W": _normal(rng, (*models, d, n_classes), d**-0.5),
-        "head.b": numpy.zeros((*models, 1, n_classes), numpy.float32),
-    }
-    sizes = {"d_ff": d_ff, "models": models}
-    if recipe == "conditioned":
-        return params | condition_layers(rng, n_layers, n_heads, d, d_head, **sizes, alpha=alpha, beta=beta)
-    return params | init_transformer(rng, n_layers, n_heads, d, d_head, **sizes, std=None)
-
-
-POSITION_STD = 1.0  # patches of grey values embed to about 0.5: where a patch lies is well seen from the start
+# ------------------------------------------------ a start without skips (chapter 5)
 
 
 def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alpha=0.0, beta=2.0):
@@ -340,7 +291,7 @@ def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alph
     Sizes and errors as for init_transformer. Returns its dict.
     Source: Ji et al. (2025), "Cutting the Skip", in miniature; alpha Z + beta I from Trockman and Kolter (2023).
     """
-    _check_sizes(rng, models, d_ff=d_ff)
+    check_sizes(rng, models, d_ff=d_ff)
     if not numpy.isfinite([alpha, beta]).all():
         raise ValueError(f"alpha and beta are {alpha!r} and {beta!r}, expected finite numbers.")
     params = init_transformer(rng, n_layers, n_heads, d, d_head, d_ff=d_ff, models=models)
@@ -350,7 +301,7 @@ def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alph
         root = numpy.sqrt(S[..., None, :d_head])  # (*models, n_heads, 1, d_head)
         values = _orthogonal(rng, models, d, n_heads * d_head).reshape(*models, d, n_heads, d_head)
         outputs = _orthogonal(rng, models, n_heads * d_head, d).reshape(*models, n_heads, d_head, d)
-        drawn = {"W_Q": U[..., :d_head] * root, "W_K": _turned(Vt)[..., :d_head] * root}
+        drawn = {"W_Q": U[..., :d_head] * root, "W_K": turned(Vt)[..., :d_head] * root}
         drawn |= {"W_V": numpy.moveaxis(values, -2, -3), "W_O": outputs}
         drawn |= {"W_1": _orthogonal(rng, models, d, d_ff), "W_2": _orthogonal(rng, models, d_ff, d)}
         params |= {f"{layer}.{name}": matrix.astype(numpy.float32) for name, matrix in drawn.items()}
@@ -361,53 +312,4 @@ def _orthogonal(rng, models, rows, columns):
     """A random matrix (*models, rows, columns) with orthonormal rows or columns, times max(1, sqrt(columns / rows))."""
     Q, R = numpy.linalg.qr(rng.normal(size=(*models, max(rows, columns), min(rows, columns))))
     Q = Q * numpy.sign(numpy.diagonal(R, axis1=-2, axis2=-1))[..., None, :]  # evenly distributed
-    return Q if rows >= columns else _turned(Q) * numpy.sqrt(columns / rows)
-
-
-def classifier(params, patches, *, graying=None, **switches):
-    """Classify images: embed the patches, run the layers, take the mean token, read off one logit a class.
-
-    params     what init_classifier returns
-    patches    (*models, ..., n_tokens, d_patch), where ... are the axes of the images, such as what
-               digits_as_patches returns. Models side by side each have their own images;
-               np.broadcast_to(patches, (3, *patches.shape)) gives three the same
-    graying    a function applied to the patches before they are embedded
-    switches   skip, norm, post, center_values, mask, weighting, scale: as for transformer
-
-    Returns (logits, weights): (*models, ..., n_classes), and the weights of each layer as transformer returns them.
-    Raises ValueError when the patches do not fit the parameters, or as transformer does.
-
-    Source: Dosovitskiy et al. (2021), with the mean over tokens for a class token.
-    """
-    own, layers = _split_classifier(params)
-    patches = _check_patches(own, patches)
-    patches = patches if graying is None else _grayed(graying, patches)
-    stream, weights = transformer(layers, embed_patches(own, patches), **switches)
-    return linear(mean_token(stream), own["head.W"], own["head.b"]), weights
-
-
-def embed_patches(params, patches):
-    """The tokens that the first layer reads: patches W + position, (*models, ..., n_tokens, d)."""
-    W, position = params["embed.W"], params["embed.position"]
-    models, free = W.shape[:-2], patches.ndim - W.ndim
-    position = np.reshape(position, models + (1,) * free + position.shape[-2:])
-    return linear(patches, W, numpy.zeros(1, patches.dtype)) + position
-
-
-def _split_classifier(params):
-    """The parameters of embedding and head, and those of the layers."""
-    names = ("embed.W", "embed.position", "head.W", "head.b")
-    if missing := [name for name in names if name not in params]:
-        raise ValueError(f"params have no {', '.join(missing)}. Draw them with init_classifier.")
-    return {k: params[k] for k in names}, {k: v for k, v in params.items() if k not in names}
-
-
-def _check_patches(own, patches):
-    patches = _as_floats(patches)
-    W, n_tokens = own["embed.W"], own["embed.position"].shape[-2]
-    models, expected = W.shape[:-2], (n_tokens, W.shape[-2])
-    fits = patches.ndim >= len(models) + 2 and patches.shape[-2:] == expected
-    if not fits or patches.shape[: len(models)] != models or 0 in patches.shape:
-        wanted = ", ".join([*map(str, models), "...", *map(str, expected)])
-        raise ValueError(f"patches have shape {patches.shape}, expected ({wanted}) for these parameters.")
-    return patches
+    return Q if rows >= columns else turned(Q) * numpy.sqrt(columns / rows)

@@ -13,9 +13,10 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
+from attn_utils.gradients import cross_entropy, rms_norm
 from attn_utils.tasks import digits_as_patches
-from attn_utils.training import cross_entropy, fit, rms_norm
-from attn_utils.transformer import classifier, init_classifier
+from attn_utils.training import fit
+from attn_utils.vision_transformer import classifier, init_classifier
 
 SIZES = {"d_patch": 4, "n_tokens": 16, "n_classes": 10, "n_heads": 1, "d": 32, "d_ff": 64}
 RATE = 1e-3

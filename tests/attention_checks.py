@@ -1,6 +1,6 @@
 """What has to hold of softmax, causal_mask and attention: functions of a module, so that mutants can be checked too.
 
-test_attention.py runs each check on attn_utils.attention; test_mutants.py breaks the module on purpose and
+test_attention.py runs each check on the rooms; test_mutants.py breaks the module on purpose and
 expects at least one check to notice.
 """
 
@@ -168,8 +168,27 @@ def another_weighting_takes_the_softmax_place(m):
 
 def overflow_is_no_mask(m):
     with np.errstate(over="ignore"):
-        big = np.full((2, 100), 200, np.float16)
-        raises(lambda: m.attention(big, -big / 20, np.eye(2, dtype=np.float16)), "overflows float16")
+        big = np.full((2, 100), 1e20, np.float32)
+        raises(lambda: m.attention(big, -big / 20, np.eye(2, dtype=np.float32)), "overflows float32")
+
+
+def half_precision_is_summed_in_single(m):
+    """Sums of many float16 numbers stop growing: rows must sum to one along any axis, over any number of keys."""
+    zeros, few = np.zeros((5000, 3), np.float16), np.zeros((2, 4), np.float16)
+    for weights in (m.softmax(zeros, axis=0).T, m.softmax(zeros.T), m.softmax1(zeros, axis=0).T):
+        assert weights.dtype == np.float16
+        np.testing.assert_allclose(weights.astype(float).sum(-1), 1, atol=0.01)
+    output, weights = m.attention(few, np.zeros((70_000, 4), np.float16), np.ones((70_000, 1), np.float16))
+    assert output.dtype == weights.dtype == np.float16
+    np.testing.assert_allclose(weights.astype(float).sum(-1), 1, atol=0.02)
+    np.testing.assert_allclose(output.astype(float), 1, atol=0.002)
+    output, weights = m.attention(few, few, np.ones((2, 3), np.float32))
+    assert output.dtype == np.float32 and weights.dtype == np.float16
+    large = np.full((2, 100), 200, np.float16)  # scores of 400,000 fit into float32, not into float16
+    np.testing.assert_allclose(m.attention(large, large, few)[1], 0.5)
+    for counted in (m.relu(zeros + 1, axis=0), m.sigmoid(zeros, axis=0)):
+        assert counted.dtype == np.float16 and np.isfinite(counted).all()
+    assert (m.relu(np.ones((1, 70_000), np.float16)) > 0).all()  # the count is larger than any float16
 
 
 def bad_input_is_named(m):

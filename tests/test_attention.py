@@ -1,4 +1,6 @@
-"""attn_utils.attention against its checks, against properties, and against PyTorch where it is installed."""
+"""attention, its mask and its weightings against their checks, against properties, and against PyTorch where it is installed."""
+
+import types
 
 import attention_checks
 import numpy as np
@@ -7,14 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from attn_utils import attention, causal_mask, softmax
+from attn_utils import attention, causal_mask, softmax, weightings
 
 
 @pytest.mark.parametrize("check", attention_checks.CHECKS, ids=lambda check: check.__name__)
 def test_check(check):
-    import sys
-
-    check(sys.modules["attn_utils.attention"])
+    check(types.SimpleNamespace(attention=attention, causal_mask=causal_mask, **vars(weightings)))
 
 
 SIZES = st.integers(1, 6)

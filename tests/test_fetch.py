@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from attn_utils import fetch
+from attn_utils import fetch, outputs
 from attn_utils.fetch import Package, cache_folder, fetch_files
 
 ROOT = Path(__file__).parents[1]
@@ -181,7 +181,7 @@ def test_an_interrupt_while_files_are_taken_out_leaves_nothing_broken(shop, monk
 
 SLOW = """
 import sys, time
-from attn_utils import fetch
+from attn_utils import fetch, outputs
 from attn_utils.fetch import *
 package = Package(*{package!r})
 download, extract = fetch._download, fetch._extract
@@ -308,7 +308,7 @@ def test_a_bar_moves_in_a_live_kernel_and_is_closed(shop, monkeypatch):
         bars.append(make())
         return bars[-1]
 
-    monkeypatch.setattr(sys.modules["attn_utils.explore"], "show_widget", show_widget)
+    monkeypatch.setattr(outputs, "show_widget", show_widget)
     monkeypatch.setattr(ipywidgets.IntProgress, "close", lambda bar: closed.append((bar.value, bar.max)))
     fetch_files(shop.package)
     assert bars[0].description == "tiny-weights" and closed[-1] == (shop.package.size, shop.package.size)

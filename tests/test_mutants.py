@@ -1,5 +1,6 @@
-"""Faults put into attention.py on purpose: the checks have to notice every one of them."""
+"""Faults put into attention, its inputs and weightings on purpose: the checks have to notice every one of them."""
 
+import re
 import types
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 
 import attn_utils
 
-SOURCE = (Path(attn_utils.__file__).parent / "attention.py").read_text("utf8")
+ROOMS = ("inputs.py", "weightings.py", "scaled_dot_product.py")  # downwards: one module of all three can be broken
+TEXTS = [(Path(attn_utils.__file__).parent / room).read_text("utf8") for room in ROOMS]
+SOURCE = re.sub(r"^from attn_utils\..*\n", "", "\n".join(TEXTS), flags=re.M)
 
 MUTANTS = {
     "no scale": ("scale = 1 / np.sqrt(Q.shape[-1]) if scale is None", "scale = 1.0 if scale is None"),
@@ -17,13 +20,13 @@ MUTANTS = {
     "root of the number of queries": ("1 / np.sqrt(Q.shape[-1])", "1 / np.sqrt(Q.shape[-2])"),
     "root of the number of keys": ("1 / np.sqrt(Q.shape[-1])", "1 / np.sqrt(K.shape[-2])"),
     "root of d_v": ("1 / np.sqrt(Q.shape[-1])", "1 / np.sqrt(V.shape[-1])"),
-    "ignores the given scale": ("if scale is None else _check_scale(scale)", "if True else _check_scale(scale)"),
+    "ignores the given scale": ("if scale is None else check_scale(scale)", "if True else check_scale(scale)"),
     "K not transposed": ("np.swapaxes(K, -1, -2)", "np.resize(K, np.swapaxes(K, -1, -2).shape)"),
     "transposes all axes": ("np.swapaxes(K, -1, -2)", "K.T"),
     "queries and keys swapped": ("scores = Q @ np.swapaxes(K, -1, -2)", "scores = K @ np.swapaxes(Q, -1, -2)"),
     "mask inverted": (
-        "np.where(_check_mask(mask, scores.shape), scores, ",
-        "np.where(~_check_mask(mask, scores.shape), scores, ",
+        "np.where(check_mask(mask, scores.shape), scores, ",
+        "np.where(~check_mask(mask, scores.shape), scores, ",
     ),
     "mask dropped": ("if mask is not None:", "if False:"),
     "mask after the softmax": (
@@ -34,9 +37,9 @@ MUTANTS = {
     "mask of zero": ("scores.dtype.type(-np.inf)", "scores.dtype.type(0)"),
     "softmax over the queries": ("weights = weighting(scores)", "weights = softmax(scores, axis=-2)"),
     "weighting ignored": ("weights = weighting(scores)", "weights = softmax(scores)"),
-    "weights of the wrong side": ("return weights @ V, weights", "return weights @ V, np.swapaxes(weights, -1, -2)"),
-    "returned in the wrong order": ("return weights @ V, weights", "return weights, weights @ V"),
-    "output is not mixed": ("return weights @ V, weights", "return V[..., : Q.shape[-2], :], weights"),
+    "weights of the wrong side": ("return (weights @ V).astype(kinds[0], copy=False), weights.astype(kinds[1], copy=False)", "return weights @ V, np.swapaxes(weights, -1, -2)"),
+    "returned in the wrong order": ("return (weights @ V).astype(kinds[0], copy=False), weights.astype(kinds[1], copy=False)", "return weights, weights @ V"),
+    "output is not mixed": ("return (weights @ V).astype(kinds[0], copy=False), weights.astype(kinds[1], copy=False)", "return V[..., : Q.shape[-2], :], weights"),
     "softmax over all axes": ("np.sum(exps, axis=axis, keepdims=True)", "np.sum(exps)"),
     "softmax over the first axis": ("np.sum(exps, axis=axis, keepdims=True)", "np.sum(exps, axis=0, keepdims=True)"),
     "maximum of the wrong axis": ("np.max(scores, axis, keepdims=True)", "np.max(scores, 0, keepdims=True)"),
@@ -59,9 +62,9 @@ MUTANTS = {
     "no maximum with a sink": ("top = np.maximum(top, sink)", "top = np.zeros_like(top)"),
     "softmax1 adds e": ("return sink_softmax(scores, 0.0, axis)", "return sink_softmax(scores, 1.0, axis)"),
     "softmax1 over the last axis": ("return sink_softmax(scores, 0.0, axis)", "return sink_softmax(scores, 0.0)"),
-    "relu without its count": ("np.maximum(scores, 0) / _count(scores, axis, uncounted)", "np.maximum(scores, 0)"),
+    "relu without its count": ("np.maximum(scores, 0) / count_visible(scores, axis, uncounted)", "np.maximum(scores, 0)"),
     "relu keeps what is negative": ("np.maximum(scores, 0) /", "np.abs(np.where(np.isneginf(scores), 0, scores)) /"),
-    "sigmoid without its count": ("(1 + exps) / _count(scores, axis, uncounted)", "(1 + exps)"),
+    "sigmoid without its count": ("(1 + exps) / count_visible(scores, axis, uncounted)", "(1 + exps)"),
     "sigmoid turned round": ("np.where(scores >= 0, 1, exps)", "np.where(scores < 0, 1, exps)"),
     "sigmoid overflows": ("exps = np.exp(-np.abs(scores))", "exps = np.exp(np.abs(scores))"),
     "count of masked places": ("seen = np.sum(~np.isneginf(scores),", "seen = np.sum(np.isneginf(scores),"),
@@ -69,7 +72,13 @@ MUTANTS = {
     "count over the last axis": ("(~np.isneginf(scores), axis=axis,", "(~np.isneginf(scores), axis=-1,"),
     "uncounted ignored": ("np.maximum(seen - uncounted, 1)", "np.maximum(seen, 1)"),
     "count of zero": ("np.maximum(seen - uncounted, 1)", "(seen - uncounted)"),
-    "count in float64": (".astype(scores.dtype)\n\n\ndef _check_sink", ".astype(float)\n\n\ndef _check_sink"),
+    "half precision summed in itself": ("return at_least_single(scores), at_least_single(top),", "return scores, top,"),
+    "half precision multiplied in itself": (
+        "Q, K, V = at_least_single(Q), at_least_single(K), at_least_single(V)",
+        "Q, K, V = Q, K, V",
+    ),
+    "half precision handed back as single": ("return (exps / np.where(total == 0, 1, total)).astype(kind, copy=False)", "return exps / np.where(total == 0, 1, total)"),
+    "weights handed back in the type of the output": ("weights.astype(kinds[1]", "weights.astype(kinds[0]"),
     "NaN accepted by softmax and its alternatives": ("if not (top < np.inf).all():", "if False:"),
     "any sink accepted": (
         'if not fits:\n        raise ValueError(\n            f"sink',
@@ -80,7 +89,7 @@ MUTANTS = {
 
 
 def mutant(old, new):
-    assert SOURCE.count(old) == 1, f"{old!r} stands {SOURCE.count(old)} times in attention.py: update this list"
+    assert SOURCE.count(old) == 1, f"{old!r} stands {SOURCE.count(old)} times in these rooms: update this list"
     module = types.ModuleType("mutant")
     exec(compile(SOURCE.replace(old, new), "mutant", "exec"), module.__dict__)
     return module

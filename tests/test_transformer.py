@@ -11,28 +11,10 @@ from autograd.test_util import check_grads
 
 import attn_utils
 from attn_utils import causal_mask, dct_graying, svd_graying
-from attn_utils.training import (
-    cross_entropy,
-    fit,
-    gelu,
-    layer_norm,
-    relu,
-    rms_norm,
-    sink_softmax,
-    softmax1,
-    squared_error,
-)
-from attn_utils.transformer import (
-    classifier,
-    combine,
-    condition_layers,
-    embed_patches,
-    init_classifier,
-    init_transformer,
-    project,
-    split_layers,
-    transformer,
-)
+from attn_utils.gradients import cross_entropy, gelu, layer_norm, relu, rms_norm, sink_softmax, softmax1, squared_error
+from attn_utils.training import fit
+from attn_utils.transformer import combine, condition_layers, init_transformer, project, split_layers, transformer
+from attn_utils.vision_transformer import classifier, embed_patches, init_classifier, read_off
 
 RNG = np.random.default_rng(0)
 
@@ -553,3 +535,17 @@ def test_orthogonal_matrices_are_drawn_evenly():
     """A bare QR would make the first number of every matrix negative."""
     W_V = condition_layers(np.random.default_rng(0), 1, 1, 4, 4, d_ff=6, models=(200,))["0.W_V"]
     assert abs(np.mean(W_V[:, 0, 0, 0] > 0) - 0.5) < 0.15
+
+
+def test_the_norm_before_the_head_is_that_of_the_tokens():
+    """A classifier with a final norm reads normalized tokens; without one, the tokens as they are."""
+    params, patches = draw_classifier(), RNG.normal(size=(4, 6, 3))
+    layers = {name: W for name, W in params.items() if name[0].isdecimal()}
+    tokens, _ = transformer(layers, embed_patches(params, patches), norm=rms_norm)
+    for final_norm, read in ((rms_norm, rms_norm(tokens)), (None, tokens)):
+        expected = read.mean(-2) @ params["head.W"] + params["head.b"]
+        logits, _ = classifier(params, patches, norm=rms_norm, final_norm=final_norm)
+        np.testing.assert_allclose(logits, expected, rtol=1e-6)
+        np.testing.assert_array_equal(read_off(params, tokens, final_norm), logits)
+    with pytest.raises(ValueError, match="final_norm is 'layer'"):
+        classifier(params, patches, final_norm="layer")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attn_utils.attention import attention
-from attn_utils.attention import softmax as right_softmax
 from attn_utils.checks.core import Check, Choice, Value
+from attn_utils.scaled_dot_product import attention
+from attn_utils.weightings import softmax as right_softmax
 
 # ------------------------------------------------------------------------------- softmax
 

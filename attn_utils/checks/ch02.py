@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from attn_utils.attention import softmax
 from attn_utils.checks.core import Check, Choice, Value
+from attn_utils.weightings import softmax
 
 # ---------------------------------------------------------------------------- unit_scale
 

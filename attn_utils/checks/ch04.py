@@ -3,7 +3,8 @@
 import numpy as np
 
 from attn_utils.checks.core import Check, Choice, Value
-from attn_utils.spectra import entropy, singular_values, spectral_gap, stable_rank, stable_rank_gram
+from attn_utils.leading import singular_values
+from attn_utils.spectra import entropy, spectral_gap, stable_rank, stable_rank_gram
 
 # --------------------------------------------------------------------------- stable ranks
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from attn_utils.attention import relu, softmax, softmax1
-from attn_utils.attention import sink_softmax as right_sink_softmax
 from attn_utils.checks.core import Check, Choice, Value
 from attn_utils.tasks import trigger_sequences
+from attn_utils.weightings import relu, softmax, softmax1
+from attn_utils.weightings import sink_softmax as right_sink_softmax
 
 # --------------------------------------------------------------------------- sink_softmax
 

@@ -210,7 +210,7 @@ def explorations_are_complete(page):
             "a frame without alt text": any(map(bad_alt, alts)),
             "two frames with the same alt text": len(set(alts)) < len(alts),
         }
-        found += [page.say(f"{name}: {what}", "See attn_utils/explore.py") for what, holds in wrong.items() if holds]
+        found += [page.say(f"{name}: {what}", "See attn_utils/explorations.py") for what, holds in wrong.items() if holds]
     return found
 
 

@@ -12,9 +12,8 @@ import nbformat
 import numpy as np
 import pytest
 
-from attn_utils import COLORS, draw_weights, explore, explore_3d, use_book_style
+from attn_utils import COLORS, draw_weights, explorations, explore, explore_3d, use_book_style
 
-module = sys.modules["attn_utils.explore"]  # attn_utils.explore is the function of that name
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -30,7 +29,7 @@ def no_screen(monkeypatch):
 def shown(monkeypatch):
     """What would be displayed in a kernel."""
     seen = []
-    monkeypatch.setattr(module, "_show", lambda *parts: seen.append(parts))
+    monkeypatch.setattr(explorations, "show_both", lambda *parts: seen.append(parts))
     return seen
 
 
@@ -142,7 +141,7 @@ def test_a_progress_bar_leaves_nothing_but_a_widget():
 
 
 def test_the_widget_moves_its_picture():
-    widget = module._slider_widget("h", ["one", "two"], ["a <1>", "b"], [b"1", b"2"])
+    widget = explorations._slider_widget("h", ["one", "two"], ["a <1>", "b"], [b"1", b"2"])
     (play, slider), picture = widget.children[0].children, widget.children[1]
     assert 'alt="a &lt;1&gt;"' in picture.value
     slider.value = 1
@@ -224,7 +223,7 @@ def test_a_gap_in_a_scene_is_null_in_the_page(shown):
 
 
 def test_play_goes_on_from_where_the_slider_was_left():
-    widget = module._slider_widget("h", ["one", "two", "three"], ["a", "b", "c"], [b"1", b"2", b"3"])
+    widget = explorations._slider_widget("h", ["one", "two", "three"], ["a", "b", "c"], [b"1", b"2", b"3"])
     play, slider = widget.children[0].children
     slider.value = 2
     assert play.value == 2

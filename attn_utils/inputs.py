@@ -1,0 +1,114 @@
+"""What an array, a mask, a scale or a count must be: checks that say what was given, what is expected, and the fix.
+
+Every other room calls these, so that the same mistake gets the same words everywhere.
+"""
+
+import numpy as np
+
+
+def as_floating(array, name):
+    """The input as a floating-point array; whole numbers and booleans become float64.
+
+    Raises ValueError for text, objects and complex numbers; `name` is how the message calls the input.
+    """
+    array = np.asarray(array)
+    if array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise ValueError(f"{name} has type {array.dtype}, expected real numbers. Convert it to a float array first.")
+    return array
+
+
+def finite_matrix(array, name):
+    """The input as a floating-point array, checked to be a non-empty matrix, or stack of them, without NaN or inf.
+
+    array  (..., n_tokens, features). Raises ValueError, calling the input `name`, where it is anything else.
+    """
+    array = as_floating(array, name)
+    if array.ndim < 2:
+        raise ValueError(
+            f"{name} has shape {array.shape}, expected (..., n_tokens, features). "
+            f"A single token is a matrix with one row: {name}[None, :]."
+        )
+    if array.size == 0:
+        raise ValueError(
+            f"{name} has shape {array.shape}: it is empty. Attention needs at least one token and feature."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or inf, expected finite numbers. Look for where they arise upstream.")
+    return array
+
+
+def at_least_single(X):
+    """float16 as float32, other types unchanged: half precision is too coarse to sum in, and LAPACK has none."""
+    return X.astype(np.float32) if X.dtype == np.float16 else X
+
+
+def check_attention_shapes(Q, K, V):
+    """Stop where queries, keys and values do not fit each other: (..., n_queries, d_k), (..., n_keys, d_k or d_v)."""
+    if Q.shape[-1] != K.shape[-1]:
+        raise ValueError(
+            f"Q has d_k = {Q.shape[-1]} and K has d_k = {K.shape[-1]} (shapes {Q.shape} and {K.shape}), "
+            "expected the same. Use projections W_Q and W_K of the same width."
+        )
+    if K.shape[-2] != V.shape[-2]:
+        raise ValueError(
+            f"K has {K.shape[-2]} keys and V has {V.shape[-2]} values (shapes {K.shape} and {V.shape}), "
+            "expected one value per key. Is one of them transposed?"
+        )
+    try:
+        np.broadcast_shapes(Q.shape[:-2], K.shape[:-2], V.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"the leading axes of Q {Q.shape}, K {K.shape} and V {V.shape} do not broadcast, "
+            "expected equal batch and head axes, or 1. Reshape them to (batch, heads, n_tokens, features)."
+        ) from None
+
+
+def check_scale(scale):
+    """The factor on the scores as a NumPy scalar. Raises ValueError unless it is one finite real number."""
+    scale = np.asarray(scale)
+    if scale.ndim or scale.dtype.kind not in "iuf" or not np.isfinite(scale):
+        raise ValueError(f"scale is {scale!r}, expected one finite number, such as 1 / np.sqrt(d_k).")
+    return scale
+
+
+def check_mask(mask, shape, name="mask"):
+    """The mask as a boolean array that broadcasts to `shape` = (..., n_queries, n_keys), True where a query may look.
+
+    Raises ValueError, calling it `name`, for another type or a shape that does not broadcast.
+    """
+    mask = np.asarray(mask)
+    if mask.dtype != bool:
+        raise ValueError(
+            f"{name} has type {mask.dtype}, expected bool with True where a query may look. "
+            f"For a mask of 0 and 1 use {name}.astype(bool); an additive mask of 0 and -inf is {name} == 0."
+        )
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == tuple(shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name} has shape {mask.shape}, expected one that broadcasts to the scores {shape} "
+            "= (..., n_queries, n_keys)."
+        )
+    return mask
+
+
+def is_whole(value, least=1):
+    """Whether a value is a whole number of at least `least`; True and False are not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)) and value >= least
+
+
+def whole_number(value, name, least=1, fix=""):
+    """The value, checked to be a whole number of at least `least`. `fix` ends the message of the ValueError."""
+    if not is_whole(value, least):
+        raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}{fix}.")
+    return value
+
+
+def check_rng(rng):
+    """Stop unless rng is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")

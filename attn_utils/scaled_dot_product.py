@@ -1,0 +1,56 @@
+"""Scaled dot-product attention and its causal mask, in plain NumPy.
+
+Shapes are written (..., n_queries, d_k): any number of leading batch and head axes.
+"""
+
+import numpy as np
+
+from attn_utils.inputs import at_least_single, check_attention_shapes, check_mask, check_scale, finite_matrix, is_whole
+from attn_utils.weightings import softmax
+
+
+def causal_mask(n):
+    """Mask in which token i may look at tokens 0 to i: lower triangular, True = may look.
+
+    n   number of tokens, an integer of at least 1
+
+    Returns a boolean array (n, n): row = query, column = key.
+    Raises ValueError when n is not a positive integer.
+    The convention is that of PyTorch's scaled_dot_product_attention. Chapter 3 builds it by hand.
+    """
+    if not is_whole(n):
+        raise ValueError(f"n is {n!r}, expected a positive whole number of tokens, such as causal_mask(4).")
+    return np.tril(np.ones((n, n), dtype=bool))  # (n, n)
+
+
+def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
+    """Scaled dot-product attention: weights = weighting(scale * Q K^T), output = weights V.
+
+    Q          (..., n_queries, d_k)  what each token asks
+    K          (..., n_keys, d_k)     what each token offers to be found by
+    V          (..., n_keys, d_v)     what each token passes on
+    mask       boolean, broadcastable to (..., n_queries, n_keys); True where a query may look
+    scale      the factor on Q K^T; 1/sqrt(d_k) when None
+    weighting  a function from scores to weights over the last axis; softmax by default.
+               Masked scores reach it as -inf.
+
+    Returns (output, weights): (..., n_queries, d_v) and (..., n_queries, n_keys).
+    Leading axes broadcast against each other. float32 in, float32 out; float16 is computed in float32.
+    A query that may look nowhere gets weights and output of zero, never NaN.
+    Raises ValueError when shapes do not fit, an input is empty or holds NaN or inf,
+    or the mask is not boolean.
+
+    Source: Vaswani et al. (2017), equation 1. Chapter 1 builds it by hand.
+    """
+    Q, K, V = (finite_matrix(array, name) for array, name in ((Q, "Q"), (K, "K"), (V, "V")))
+    check_attention_shapes(Q, K, V)
+    kinds = np.result_type(Q, K, V), np.result_type(Q, K)  # what comes in decides what goes out
+    Q, K, V = at_least_single(Q), at_least_single(K), at_least_single(V)
+    scale = 1 / np.sqrt(Q.shape[-1]) if scale is None else check_scale(scale)
+    scores = Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)  # (..., n_queries, n_keys)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"scale * Q K^T overflows {scores.dtype}. Use float64, or smaller inputs.")
+    if mask is not None:
+        scores = np.where(check_mask(mask, scores.shape), scores, scores.dtype.type(-np.inf))
+    weights = weighting(scores)  # (..., n_queries, n_keys)
+    return (weights @ V).astype(kinds[0], copy=False), weights.astype(kinds[1], copy=False)

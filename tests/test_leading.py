@@ -1,0 +1,250 @@
+"""attn_utils.leading: singular values against full decompositions and closed forms, formed and never formed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.sparse.linalg import aslinearoperator
+
+from attn_utils import attention, causal_mask, softmax
+from attn_utils.leading import attention_singular_values, singular_values
+from attn_utils.spectra import (
+    center_tokens,
+    condition_number,
+    entropy,
+    remove_outlier,
+    spectral_gap,
+    stable_rank,
+    stable_rank_gram,
+    token_cosine,
+    token_spread,
+)
+
+
+def gauss(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+# entries of whole sixteenths: no subnormal numbers, and still ties, zeros and cancellations
+SIXTEENTHS = st.integers(-160, 160).map(lambda n: n / 16)
+
+
+def matrices(min_side=1, max_side=7):
+    return hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, min_side=min_side, max_side=max_side),
+                      elements=SIXTEENTHS)  # fmt: skip
+
+
+SQUARE_SCORES = st.integers(2, 7).flatmap(lambda n: hnp.arrays(np.float64, (n, n), elements=SIXTEENTHS))
+
+
+# ---------------------------------------------------------------- singular values
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (200, 50), (50, 200), (3, 40, 40), (2, 3, 30, 20)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_leading_singular_values_equal_the_full_decomposition(shape, dtype):
+    A = gauss(*shape).astype(dtype)
+    full = np.linalg.svd(A.astype(float), compute_uv=False)
+    for k in (1, 2, 5, min(shape[-2:])):
+        found = singular_values(A, k)
+        assert found.dtype == dtype and found.shape == (*shape[:-2], k)
+        np.testing.assert_allclose(found, full[..., :k], rtol=1e-4 if dtype == "float32" else 1e-6)
+    np.testing.assert_allclose(singular_values(A), full, rtol=1e-3, atol=1e-4 if dtype == "float32" else 1e-12)
+
+
+def test_a_linear_operator_is_enough():
+    A, B = gauss(60, 60), gauss(60, 60, seed=1)
+    product = aslinearoperator(A) @ aslinearoperator(B)
+    np.testing.assert_allclose(singular_values(product, 3), np.linalg.svd(A @ B, compute_uv=False)[:3], rtol=1e-8)
+    np.testing.assert_allclose(singular_values(aslinearoperator(A[:5, :5]), 3), singular_values(A[:5, :5])[:3])
+
+
+def test_a_second_call_gives_the_same_digits():
+    A = gauss(80, 80)
+    assert np.array_equal(singular_values(A, 2), singular_values(A, 2))
+    Q, K = gauss(2, 70, 5)
+    assert np.array_equal(attention_singular_values(Q, K), attention_singular_values(Q, K))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+def test_scale_does_not_matter(scale):
+    A = gauss(40, 40)
+    np.testing.assert_allclose(singular_values(scale * A, 2), scale * singular_values(A, 2), rtol=1e-7)
+    for measure in (stable_rank, stable_rank_gram, token_cosine, token_spread, condition_number, spectral_gap):
+        np.testing.assert_allclose(measure(scale * A), measure(A), rtol=1e-6)
+
+
+def test_zeros_are_answered():
+    zeros = np.zeros((30, 20))
+    assert np.array_equal(singular_values(zeros, 2), [0, 0])
+    assert spectral_gap(zeros) == stable_rank(zeros) == stable_rank_gram(zeros) == token_spread(zeros) == 0
+    assert token_cosine(zeros) == 0 and condition_number(zeros) == np.inf
+
+
+@given(matrices())
+@settings(max_examples=100, deadline=None)
+def test_singular_values_are_ordered_and_hold_the_frobenius_norm(A):
+    values = singular_values(A)
+    assert (np.diff(values) <= 1e-12).all() and (values >= 0).all()
+    np.testing.assert_allclose((values**2).sum(), (A**2).sum(), atol=1e-9)
+    np.testing.assert_allclose(singular_values(A.T), values, atol=1e-9)
+
+
+# ---------------------------------------------------- matrix-free, for attention
+
+
+@pytest.mark.parametrize("shape", [(90, 90, 6), (120, 70, 3), (70, 120, 8), (64, 64, 64), (5, 5, 2), (9, 4, 3)])
+@pytest.mark.parametrize("block", [1, 17, 1000])
+def test_matrix_free_equals_the_full_decomposition(shape, block):
+    n, m, d = shape
+    Q, K = gauss(n, d), gauss(m, d, seed=1)
+    full = np.linalg.svd(attention(Q, K, K)[1], compute_uv=False)
+    found = attention_singular_values(Q, K, 3, block=block, tol=1e-6, max_passes=60)
+    np.testing.assert_allclose(found, full[:3], rtol=1e-4)
+
+
+def test_matrix_free_with_a_causal_mask_a_scale_and_float32():
+    Q, K = gauss(2, 100, 8).astype(np.float32)
+    weights = attention(Q, K, K, mask=causal_mask(100), scale=0.7)[1]
+    found = attention_singular_values(Q, K, 2, scale=0.7, causal=True, block=30)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.svd(weights, compute_uv=False)[:2], rtol=2e-3)
+
+
+def test_matrix_free_survives_large_scores():
+    Q, K = 40 * gauss(2, 60, 4)
+    full = np.linalg.svd(attention(Q, K, K)[1], compute_uv=False)
+    np.testing.assert_allclose(attention_singular_values(Q, K, 2, tol=1e-6, max_passes=60), full[:2], rtol=1e-4)
+
+
+def test_matrix_free_never_holds_the_matrix():
+    """At T = 4,096 the weights alone would be 67 MB in float32; the peak stays far below."""
+    import tracemalloc
+
+    Q, K = gauss(2, 4096, 4).astype(np.float32)
+    tracemalloc.start()
+    attention_singular_values(Q, K, 2, block=64, tol=1e-2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 15e6
+
+
+def test_no_convergence_is_said():
+    Q, K = gauss(2, 300, 300)
+    with pytest.raises(RuntimeError, match="Raise max_passes or tol"):
+        attention_singular_values(Q, K, 2, tol=1e-12, max_passes=3)
+
+
+# -------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    "function",
+    [singular_values, spectral_gap, stable_rank, stable_rank_gram, condition_number, remove_outlier, center_tokens,
+     token_cosine, token_spread, entropy],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (np.full((3, 3), np.nan), "NaN or inf"),
+        (np.full((3, 3), np.inf), "NaN or inf"),
+        (np.ones(3), "expected"),
+        (np.ones((0, 3)), "empty"),
+        (np.ones((3, 3), complex), "real numbers"),
+        (np.array([["a", "b"]]), "real numbers"),
+    ],
+)
+def test_bad_matrices_are_refused_with_words(function, bad, words):
+    with pytest.raises(ValueError, match=words):
+        function(bad)
+
+
+@pytest.mark.parametrize("k", [0, -1, 6, 2.0, True, "two"])
+def test_a_bad_k_is_refused(k):
+    with pytest.raises(ValueError, match="whole number from 1 to 5"):
+        singular_values(gauss(5, 8), k)
+    with pytest.raises(ValueError, match="whole number from 1 to 5"):
+        attention_singular_values(gauss(5, 2), gauss(8, 2), k)
+
+
+def test_float16_and_operators_of_any_real_kind_work():
+    A = softmax(gauss(40, 40)).astype(np.float16)
+    assert singular_values(A, 2).dtype == singular_values(A).dtype == np.float16 and spectral_gap(A) > 0
+    assert condition_number(A) > 1
+    Q, K = gauss(2, 40, 3)
+    found = attention_singular_values(Q.astype(np.float16), K.astype(np.float16))
+    assert found.dtype == np.float16 and np.allclose(found, attention_singular_values(Q, K), atol=0.01)
+    whole = aslinearoperator(np.diag(np.arange(40)))
+    assert np.allclose(singular_values(whole, 2), [39, 38])
+    for n in (5, 40):
+        assert np.array_equal(singular_values(aslinearoperator(np.zeros((n, n))), 2), [0, 0])
+        with pytest.raises(ValueError, match="NaN or inf"):
+            singular_values(aslinearoperator(np.full((n, n), np.nan)), 2)
+    with pytest.raises(ValueError, match="real numbers"):
+        singular_values(aslinearoperator(1j * gauss(40, 40)), 2)
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [("block", [0, -1, 2.5, "a", True]), ("max_passes", [0, 1.5, None]), ("tol", [0, -1, 1, np.nan, "a", True])],
+)
+def test_efforts_out_of_range_are_refused(option, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"{option} is"):
+            attention_singular_values(gauss(5, 3), gauss(5, 3), 2, **{option: value})
+
+
+def test_scores_that_overflow_are_said():
+    for Q in (1e200 * gauss(5, 3), (1e25 * gauss(5, 3)).astype(np.float32)):
+        with pytest.raises(ValueError, match="overflow"):
+            attention_singular_values(Q, Q, 2)
+
+
+def test_entropy_refuses_what_is_no_distribution():
+    A = softmax(gauss(6, 6))
+    with pytest.raises(ValueError, match="sums to 2, expected 1"):
+        entropy(2 * A)
+    with pytest.raises(ValueError, match="expected one that broadcasts"):
+        entropy(A, np.ones((5, 5), bool))
+    with pytest.raises(ValueError, match="expected bool"):
+        entropy(A, np.ones((6, 6)))
+    with pytest.raises(ValueError, match="where the mask is False"):
+        entropy(A, causal_mask(6))
+
+
+def test_a_linear_operator_needs_k():
+    with pytest.raises(ValueError, match="k is None"):
+        singular_values(aslinearoperator(gauss(30, 30)))
+
+
+def test_other_mistakes_are_explained():
+    with pytest.raises(ValueError, match="d_k|expected .n_queries, d_k."):
+        attention_singular_values(gauss(5, 2), gauss(5, 3))
+    with pytest.raises(ValueError, match="Choose a head"):
+        attention_singular_values(gauss(2, 5, 3), gauss(2, 5, 3))
+    with pytest.raises(ValueError, match="as many queries as keys"):
+        attention_singular_values(gauss(5, 2), gauss(6, 2), causal=True)
+    with pytest.raises(ValueError, match="NaN"):
+        attention_singular_values(np.full((5, 2), np.nan), gauss(5, 2))
+    with pytest.raises(ValueError, match="scale"):
+        attention_singular_values(gauss(5, 2), gauss(5, 2), scale=np.nan)
+    with pytest.raises(ValueError, match="block"):
+        attention_singular_values(gauss(5, 2), gauss(5, 2), block=0)
+    with pytest.raises(ValueError, match="at least two tokens"):
+        spectral_gap(np.ones((1, 1)))
+    with pytest.raises(ValueError, match="at least two tokens"):
+        token_cosine(np.ones((1, 4)))
+    with pytest.raises(ValueError, match="apply a softmax first"):
+        remove_outlier(gauss(4, 4))
+    with pytest.raises(ValueError, match="before remove_outlier"):
+        entropy(remove_outlier(np.eye(3)))
+
+
+def test_importing_stays_light():
+    code = "import sys, attn_utils.spectra; print('scipy' in sys.modules, 'matplotlib' in sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["False", "False"]
