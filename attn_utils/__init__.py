@@ -21,6 +21,7 @@ _ROOM_OF = {
     "explore_3d": "explorations",
     "figure": "figures",
     "install_missing": "install",
+    "lab": "labs",
     "ledger": "claims",
     "load_glove": "glove",
     "report": "claims",
