@@ -206,6 +206,11 @@ def test_figures_in_words():
     right.set_visible(False)
     assert describe(fig) == "Points: it."
     assert describe(plt.figure()) == "Drawing: see the caption."
+    fig, axes = plt.subplots(2, 3)
+    for number, ax in enumerate(axes.flat, 1):
+        ax.imshow(np.eye(2))
+        ax.set(title=f"head {number}")
+    assert describe(fig) == "6 plots. The first: Heat map: head 1. The last: Heat map: head 6."
     fig, ax = plt.subplots()
     ax.set(title="word " * 200)
     assert len(describe(fig)) <= 400
