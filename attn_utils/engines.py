@@ -1,6 +1,7 @@
 """Where the cases of a sweep are computed: in turn, or on an executor of concurrent.futures."""
 
 import functools
+import io
 import time
 import traceback
 from concurrent import futures
@@ -132,23 +133,40 @@ def _global_state():
 
 def _packed(run):
     """A function as bytes, with what it reads of a notebook."""
-    import cloudpickle
-
     try:
-        packed = cloudpickle.dumps(run)
+        packed = _dumps(run)
     except Exception as error:
         raise ValueError(
             f"{name_of(run)} cannot be sent to other processes ({error}). It reads something that lives in this one "
             "only, such as an open file: make that inside it."
         ) from error
     if len(packed) > MAX_SENT:
-        sizes = {name: len(cloudpickle.dumps(value)) for name, value in reads(run)[1:] if not callable(value)}
+        sizes = {name: len(_dumps(value)) for name, value in reads(run)[1:] if not callable(value)}
         largest = max(sizes, key=sizes.get, default="what it reads")
         raise ValueError(
             f"{name_of(run)} would be sent with {len(packed) / 1e6:.0f} MB for every case ({largest!r} above all), at "
             f"most {MAX_SENT / 1e6:.0f} are allowed. Load or make the data inside it."
         )
     return packed
+
+
+def _dumps(value):
+    import cloudpickle
+
+    class Pickler(cloudpickle.CloudPickler):
+        def reducer_override(self, value):
+            # cloudpickle would send the mere name of a notebook's function with a cache
+            if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == "__main__":
+                return _cached, (value.__wrapped__, value.cache_parameters())
+            return super().reducer_override(value)
+
+    buffer = io.BytesIO()
+    Pickler(buffer).dump(value)
+    return buffer.getvalue()
+
+
+def _cached(function, parameters):
+    return functools.lru_cache(**parameters)(function)
 
 
 @functools.lru_cache(maxsize=4)

@@ -37,7 +37,7 @@ def fingerprint(function, version=None):
     for name, value in reads(function):
         try:
             parts.append(f"{name} = {_describe(value)}")
-        except (TypeError, OSError, SyntaxError) as error:
+        except (TypeError, OSError, SyntaxError, ImportError, AttributeError) as error:
             if version is None:
                 raise ValueError(
                     f"{name!r}, which {name_of(function)} reads, cannot be compared with what it was ({error}). Make "
@@ -88,11 +88,9 @@ def _read_by(value):
     return [(f"default {i}", item) for i, item in enumerate(defaults)] + enclosed + named
 
 
-def _is_plain(value):
-    try:
-        return bool(to_text(value))
-    except TypeError:
-        return False
+def _is_plain(container):
+    items = container.values() if type(container) is dict else container
+    return all(item is None or type(item) in (bool, int, float, str) for item in items)
 
 
 def _is_filled(cell):
@@ -129,6 +127,8 @@ def _describe(value):
         return _foreign_text(value)
     if hasattr(value, "__wrapped__"):
         return type(value).__name__
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":  # as text, images would take minutes
+        return f"{value.dtype.str} {value.shape} {hashlib.sha256(np.ascontiguousarray(value)).hexdigest()}"
     return to_text(value)
 
 
@@ -184,6 +184,8 @@ def _imports_inside(function):
     for node in ast.walk(_tree(function)):
         if isinstance(node, ast.Import):
             found += [importlib.import_module(alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            raise TypeError("a relative import inside a function")
         elif isinstance(node, ast.ImportFrom):
             module = importlib.import_module(node.module)
             from_package = node.module == "attn_utils"  # where names stand for modules; elsewhere the module tells all

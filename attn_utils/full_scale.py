@@ -48,8 +48,8 @@ def keep(name, value, settings, seconds, engine):
     size = len(to_text(result._asdict()))
     if size > MAX_BYTES:
         raise ValueError(
-            f"{name!r} takes {size / 1000:.0f} KB, at most {MAX_BYTES // 1000} are allowed. Keep what is shown, such as "
-            "means and intervals; the cases themselves are in the sweep's store."
+            f"{name!r} takes {size / 1000:.0f} KB, at most {MAX_BYTES // 1000} are allowed. Keep what is shown, such "
+            "as means and intervals; the cases themselves are in the sweep's store."
         )
     path = _path(name)
     path.parent.mkdir(exist_ok=True)

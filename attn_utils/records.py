@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 TAG = "~"  # the key that marks what JSON has no form of its own for
+KINDS = "biufcU"  # of arrays: bools, whole numbers, floating-point and complex numbers, strings
 LEFT_OVER = 3600  # seconds after which a half-written file is nobody's any more
 
 
@@ -55,7 +56,7 @@ def _encode(value):
 
 def _encode_array(value):
     dtype = value.dtype
-    if dtype.kind not in "biufcU" or dtype in (np.longdouble, np.clongdouble):
+    if dtype.kind not in KINDS or dtype in (np.longdouble, np.clongdouble):
         raise TypeError(f"an array of type {dtype} cannot be kept. Expected numbers, bools or strings.")
     flat = np.ravel(np.asarray(value, dtype.newbyteorder("=")))
     flat = flat.view(flat.real.dtype) if dtype.kind == "c" else flat
@@ -78,6 +79,8 @@ def _decode(value):
     if value[TAG] not in ("array", "scalar"):
         raise ValueError(f"{value[TAG]!r} is no kind of value that to_text() writes.")
     dtype = np.dtype(value["dtype"])
+    if dtype.kind not in KINDS:
+        raise ValueError(f"an array of type {dtype} is none that to_text() writes.")
     flat = np.array(value["data"], dtype if dtype.kind != "c" else f"f{dtype.itemsize // 2}")
     array = (flat.view(dtype) if dtype.kind == "c" else flat).reshape(value["shape"])
     return array if value[TAG] == "array" else array[()]
