@@ -74,7 +74,7 @@ def of(tmp_path, monkeypatch):
         ('"a": 1', '"a": 2'),
         ("np.arange(3)", "np.arange(3.0)"),
         ("np.arange(3)", "np.arange(3)[::-1]"),
-        ("np.arange(3)", "[0, 1, helper]"),
+        ("np.arange(3)", "[0, 1, print]"),
         ("1, 2, 1", "1, 2, 2"),  # one value under two names
         ("1, 2, 1", "1, 1, 2"),
         ("[n] * 2", "[n] * 3"),
