@@ -72,7 +72,7 @@ def _read_by(value):
     """Pairs (name, value) that a value of the user's own leads to."""
     if type(value) in (list, tuple, dict) and not _is_plain(value):  # such as a table of functions
         return [(f"{name!r}", item) for name, item in (value.items() if type(value) is dict else enumerate(value))]
-    if _modules_of_attn_utils(value):
+    if modules_of_attn_utils(value):
         return []
     if isinstance(value, functools.partial):
         arguments = [(f"argument {i}", item) for i, item in enumerate(value.args)]
@@ -115,8 +115,8 @@ def _global_names(code):
 
 def _describe(value):
     """A text that is the same exactly when the value is; TypeError or OSError where there is none."""
-    if modules := _modules_of_attn_utils(value):
-        return "\n".join(f"{name} {_module_source(name)}" for name in _with_imports(modules))
+    if modules := modules_of_attn_utils(value):
+        return "\n".join(f"{name} {module_source(name)}" for name in with_imports(modules))
     if isinstance(value, types.FunctionType) and not _is_foreign(value):
         return "\n".join([_source(value), *(_describe(found) for found in _imports_inside(value))])
     if isinstance(value, functools.partial):
@@ -196,7 +196,7 @@ def _imports_inside(function):
 # ------------------------------------------------------------------ modules of attn_utils
 
 
-def _modules_of_attn_utils(value):
+def modules_of_attn_utils(value):
     """Names of the modules of this package that a value is, or comes from; empty for any other value."""
     name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     if name == "attn_utils":  # the package itself: anything of it may be read
@@ -219,7 +219,7 @@ def _made_in(room):
     return {*assigned, *(node.name for node in body if isinstance(node, ast.FunctionDef))}
 
 
-def _with_imports(names):
+def with_imports(names):
     """These modules and all of attn_utils that they import, in alphabetical order."""
     found, waiting = set(), list(names)
     while waiting:
@@ -242,7 +242,7 @@ def _imported(tree):
 
 
 @functools.cache
-def _module_source(name):
+def module_source(name):
     source = ast.unparse(_without_docstrings(ast.parse(_path(name).read_text("utf8"))))
     return hashlib.sha256(source.encode()).hexdigest()
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from attn_utils.inputs import is_whole
+
 
 def mean_interval(values, level=0.95):
     """The mean of independent draws and an interval that covers the true mean in `level` of all repetitions.
@@ -47,8 +49,7 @@ def proportion_interval(count, n, level=0.95):
 
     _check_level(level)
     count = np.asarray(count)
-    whole = count.dtype.kind in "iu" and isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-    if not whole or n < 1 or (count < 0).any() or (count > n).any():
+    if count.dtype.kind not in "iu" or not is_whole(n) or (count < 0).any() or (count > n).any():
         raise ValueError(f"count is {count} and n {n!r}, expected whole numbers with 0 <= count <= n and n >= 1.")
     z, share = stats.norm.ppf((1 + level) / 2), count / n
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
