@@ -114,31 +114,43 @@ def _global_names(code):
 
 
 def _describe(value):
-    """A text that is the same exactly when the value is; TypeError or OSError where there is none."""
+    """A text that is the same exactly when the value is; an error where there is none."""
     if modules := modules_of_attn_utils(value):
         return "\n".join(f"{name} {module_source(name)}" for name in with_imports(modules))
-    if isinstance(value, types.FunctionType) and not _is_foreign(value):
+    if hasattr(value, "__name__") and _is_foreign(value):
+        return _foreign_text(value)
+    if isinstance(value, types.FunctionType) and value.__name__ == "<lambda>":  # its source is lines, not itself
+        return _code_text(value.__code__)
+    if isinstance(value, types.FunctionType):
         return "\n".join([_source(value), *(_describe(found) for found in _imports_inside(value))])
-    if isinstance(value, functools.partial):
-        return "partial"
+    if isinstance(value, (types.ModuleType, type)):
+        return _source(value)
+    if isinstance(value, functools.partial) or hasattr(value, "__wrapped__"):
+        return type(value).__name__  # what is inside stands in the list, too
     if type(value) in (list, tuple, dict) and not _is_plain(value):
         return f"{type(value).__name__} of {len(value)}"
-    if isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType, types.FunctionType, np.ufunc)):
-        return _foreign_text(value)
-    if hasattr(value, "__wrapped__"):
-        return type(value).__name__
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":  # as text, images would take minutes
         return f"{value.dtype.str} {value.shape} {hashlib.sha256(np.ascontiguousarray(value)).hexdigest()}"
     return to_text(value)
 
 
+def _code_text(code):
+    """What compiled code does. It differs between versions of Python, so that a lambda's results are made anew then."""
+    constants = [
+        _code_text(each) if isinstance(each, types.CodeType) else _constant_text(each) for each in code.co_consts
+    ]
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {code.co_freevars} {constants}"
+
+
+def _constant_text(constant):
+    return str(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
+
+
 def _foreign_text(value):
-    """Name and version of what an installed package brings."""
-    if not _is_foreign(value):
-        return _source(value)  # a class of one's own; a module has none that tells what is read
+    """Name and version of what comes with Python or an installed package."""
     if isinstance(value, types.ModuleType):
         return f"{value.__name__} {_version(value.__name__)}"
-    module = getattr(value, "__module__", None) or "numpy"  # a ufunc has none before NumPy 2.2
+    module = getattr(value, "__module__", None) or "numpy"  # a ufunc has none
     return f"{module}.{value.__name__} {_version(module)}"
 
 
@@ -214,7 +226,7 @@ def modules_of_attn_utils(value):
 @functools.cache
 def _made_in(room):
     """Names that a module defines or assigns at its top, not those that it imports."""
-    body = ast.parse(_path(room).read_text("utf8")).body
+    body = _module_tree(room).body
     assigned = [target.id for node in body for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)]
     return {*assigned, *(node.name for node in body if isinstance(node, ast.FunctionDef))}
 
@@ -226,14 +238,15 @@ def with_imports(names):
         name = waiting.pop()
         if name not in found and _path(name) is not None:
             found.add(name)
-            waiting += _imported(ast.parse(_path(name).read_text("utf8")))
+            waiting += _imported_by(name)
     return sorted(found)
 
 
-def _imported(tree):
-    """Names of the modules of attn_utils that code imports."""
+@functools.cache
+def _imported_by(module):
+    """Names of the modules of attn_utils that one of them imports, anywhere in its code."""
     names = []
-    for node in ast.walk(tree):
+    for node in ast.walk(_module_tree(module)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -243,8 +256,12 @@ def _imported(tree):
 
 @functools.cache
 def module_source(name):
-    source = ast.unparse(_without_docstrings(ast.parse(_path(name).read_text("utf8"))))
-    return hashlib.sha256(source.encode()).hexdigest()
+    """A hash of a module's code, comments and docstrings left out."""
+    return hashlib.sha256(ast.unparse(_without_docstrings(_module_tree(name))).encode()).hexdigest()
+
+
+def _module_tree(name):
+    return ast.parse(_path(name).read_text("utf8"))
 
 
 def _path(name):
