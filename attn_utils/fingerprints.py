@@ -212,7 +212,8 @@ def modules_of_attn_utils(value):
     """Names of the modules of this package that a value is, or comes from; empty for any other value."""
     name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     if name == "attn_utils":  # the package itself: anything of it may be read
-        return sorted(f"attn_utils.{path.stem}" for path in PACKAGE.glob("*.py") if path.stem != "__init__")
+        rooms = [path.stem for path in PACKAGE.glob("[!_]*.py")] + [path.parent.name for path in PACKAGE.glob("*/*.py")]
+        return sorted({f"attn_utils.{room}" for room in rooms})
     if isinstance(name, str) and name.startswith("attn_utils."):
         return [name]
     if isinstance(value, types.ModuleType) or not callable(value) or not hasattr(value, "__name__"):

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from attn_utils.fingerprints import fingerprint, reads, with_imports
+from attn_utils.fingerprints import fingerprint, modules_of_attn_utils, reads, with_imports
 
 BASE = '''
 """Words."""
@@ -161,9 +161,16 @@ def test_the_code_of_attn_utils_counts_with_all_that_it_imports(monkeypatch):
             assert (fingerprint(transformer) != before) == changes
 
 
+def test_the_package_itself_counts_as_all_of_it():
+    import attn_utils
+
+    found = modules_of_attn_utils(attn_utils)
+    assert {"attn_utils.weightings", "attn_utils.pretrained", "attn_utils.checks"} < set(found)
+    assert set(found) <= set(with_imports(found))
+
+
 def test_primitives_of_autograd_count_as_the_module_that_made_them():
     from attn_utils import gradients
-    from attn_utils.fingerprints import modules_of_attn_utils
 
     for primitive in (gradients.cross_entropy, gradients.softmax, gradients.linear):
         assert modules_of_attn_utils(primitive) == ["attn_utils.gradients"]
