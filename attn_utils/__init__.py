@@ -5,6 +5,7 @@ loaded when it is first asked for, so that the set-up cell can call install_miss
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 
 __version__ = "0.1.0"
 
@@ -20,14 +21,20 @@ _ROOM_OF = {
     "explore": "explorations",
     "explore_3d": "explorations",
     "figure": "figures",
+    "grid": "sweeps",
     "install_missing": "install",
+    "keep": "full_scale",
     "lab": "labs",
     "ledger": "claims",
     "load_glove": "glove",
+    "mean_interval": "intervals",
+    "proportion_interval": "intervals",
     "report": "claims",
     "say": "figures",
     "softmax": "weightings",
+    "stored": "full_scale",
     "svd_graying": "graying",
+    "sweep": "sweeps",
     "table": "figures",
     "use_book_style": "figures",
 }
@@ -36,12 +43,13 @@ __all__ = sorted(_ROOM_OF)
 
 
 def __getattr__(name):
-    """Import an exported name from its room at its first use (PEP 562)."""
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
-    globals()[name] = value
-    return value
+    """Import an exported name, or a room such as attn_utils.spectra, at its first use (PEP 562)."""
+    if name in _ROOM_OF:
+        globals()[name] = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+        return globals()[name]
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
