@@ -1,4 +1,7 @@
-"""What the tests share: no test's figure style reaches another, and trained weights are there or skipped with a reason."""
+"""What the tests share: no test's figure style reaches another; trained weights and PyTorch are there, or it is said why not."""
+
+import importlib
+import os
 
 import matplotlib.pyplot as plt
 import pytest
@@ -18,3 +21,13 @@ def trained_weights():
     missing = why_missing()
     if missing:
         pytest.skip(f"needs trained weights: {missing}")
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """PyTorch, for tests marked `reference`, which `make reference-test` runs. With CI=true its absence is an error."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        left_out = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        left_out("PyTorch is not installed here: make reference-test has an environment of its own for it")
