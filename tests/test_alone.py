@@ -7,7 +7,6 @@ packages of the current environment, but not those that are installed editable: 
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import venv
 from pathlib import Path

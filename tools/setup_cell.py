@@ -13,7 +13,7 @@ sys.path += [source] * os.path.isdir(source + "/attn_utils")  # a checkout is us
 command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", source]
 if not find_spec("attn_utils") and (done := subprocess.run(command, capture_output=True, text=True)).returncode:
     raise RuntimeError(done.stderr + "No pip: python -m ensurepip. May not write: use a venv. No network: connect.")
-sys.path += [site.getusersitepackages()] * bool(site.ENABLE_USER_SITE); import attn_utils; attn_utils.install_missing()"""
+sys.path += [site.USER_SITE] * bool(site.ENABLE_USER_SITE); import attn_utils; attn_utils.install_missing()"""
 
 
 def repository(root=ROOT):
