@@ -5,6 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "https://github.com/"
+# Eight lines are all it may have. pip's words are caught, because not every front end shows what a child process
+# prints. Where an environment is read-only, pip turns to the user's own folder, into which Python does not look if it
+# was not there at the start: hence the last line's first half. What install_missing() needs does not import NumPy.
 TEMPLATE = """\
 # Finds attn_utils. Where this notebook stands alone (Colab), installs it and what else is missing.
 import os, site, subprocess, sys; from importlib.util import find_spec
