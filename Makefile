@@ -6,6 +6,9 @@ READY := .venv/.ready
 GLOVE_READY := .venv/.ready-glove
 WEIGHTS_READY := .venv/.ready-weights
 
+# A container may run as a user without a home folder, for which Jupyter and gensim ask.
+export HOME := $(or $(HOME),$(shell getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6),$(CURDIR)/_build/home)
+
 .PHONY: help book test lint serve notebooks assignments site-test reference-test clean always site-ready
 .DEFAULT_GOAL := help
 

@@ -55,9 +55,11 @@ def install_missing(requirements=REQUIREMENTS):
     requirements   dict from import name to pip requirement
 
     Returns the list of requirements that were installed, or None (so that the set-up cell shows nothing).
-    Raises RuntimeError, saying what to do, when pip is missing or fails, or when this Python is too old or too new.
+    Raises RuntimeError, saying what to do, when pip is missing or fails, when this Python is too old or too new, or
+    when this user has no home folder.
     What is there already is neither upgraded nor replaced, so a running Colab kernel needs no restart.
     """
+    _check_home()
     missing = [line for name, line in requirements.items() if importlib.util.find_spec(name) is None]
     if missing:
         _check_python(missing)
@@ -96,6 +98,17 @@ def last_words(said):
 
 def _on_colab():
     return "google.colab" in sys.modules
+
+
+def _check_home():
+    """gensim and Jupyter look for the user's home folder when they are imported, and stop where there is none."""
+    try:
+        Path.home()
+    except RuntimeError as error:  # no HOME, and no entry for this user among the system's accounts
+        raise RuntimeError(
+            "this user has no home folder, which gensim and Jupyter look for. Set HOME to a folder that can be "
+            "written to, such as HOME=/tmp/home, restart the kernel, and run this again."
+        ) from error
 
 
 def _check_python(missing):

@@ -60,6 +60,15 @@ def test_a_python_that_is_too_new_is_named(monkeypatch):
     assert install_missing({"sys": "all-is-there"}) is None  # whoever built them all has no trouble
 
 
+def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
+    def unknown():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    with pytest.raises(RuntimeError, match="no home folder.*Set HOME to a folder that can be written to"):
+        install_missing()
+
+
 def test_the_end_of_what_pip_said_is_quoted_in_whole_lines():
     assert last_words(" one\ntwo\n") == "one\ntwo"
     assert last_words("first\n" + "a" * 300 + "\n" + "b" * 300) == "a" * 300 + "\n" + "b" * 300

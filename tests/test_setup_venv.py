@@ -171,6 +171,18 @@ def test_a_python_that_does_not_do_is_named(checkout):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_has_a_home_folder_where_the_user_has_none(checkout):
+    (checkout.folder / "Makefile").open("a").write("\nwhere:\n\t@echo $$HOME\n")
+    checkout.run("make", "-s", "where", HOME="/some/where")
+    assert checkout.done.stdout == "/some/where\n"
+    getent = checkout.bin / "getent"  # knows of no such user
+    getent.write_text("#!/bin/sh\nexit 2\n")
+    getent.chmod(0o755)
+    checkout.run("make", "-s", "where", HOME="")
+    assert checkout.done.stdout == f"{checkout.folder}/_build/home\n"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_make_goes_by_content_too_and_lint_installs_nothing(checkout):
     checkout.run("make", "lint")
     assert checkout.done.returncode != 0 and "lint installs nothing" in checkout.done.stderr
