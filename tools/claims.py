@@ -22,6 +22,9 @@ sys.path.insert(0, str(ROOT))  # this checkout's attn_utils, whatever is install
 from attn_utils.claims import RULES, VERDICTS, facts_named, in_markdown, judge, standing  # noqa: E402
 
 CLASSES = dict(zip(VERDICTS, ("reproduced", "condition", "differs", "open", "open", "open"), strict=True))
+HEADINGS = dict(
+    zip(VERDICTS, ("reproduced", "with a condition", "differs", "answered", "not testable", "not yet"), strict=True)
+)
 FORMS = {  # how a number of claims is told: of one, of several
     "reproduced": ("is reproduced", "are reproduced"),
     "reproduced with a condition": ("is reproduced with a condition", "are reproduced with a condition"),
@@ -250,7 +253,7 @@ def _counts(book, rows, found):
     lines["Claims of papers"] = [verdicts[row["id"]] for row in papers]
     lines["Open questions"] = [verdicts[row["id"]] for row in rows if row.get("from") == "question"]
     shown = [name for name in VERDICTS if any(name in names for names in lines.values())]
-    table = [f"| | {' | '.join(shown)} | all |", "|:--|" + "--:|" * (len(shown) + 1)]
+    table = [f"| | {' | '.join(HEADINGS[name] for name in shown)} | all |", "|:--|" + "--:|" * (len(shown) + 1)]
     for heading, names in lines.items():
         table.append(f"| {heading} | {' | '.join(str(names.count(name)) for name in shown)} | {len(names)} |")
     said = f"The documents' own statements: {told(lines['All documents'])}"
