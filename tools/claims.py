@@ -22,9 +22,11 @@ sys.path.insert(0, str(ROOT))  # this checkout's attn_utils, whatever is install
 from attn_utils.claims import RULES, VERDICTS, facts_named, in_markdown, judge, standing  # noqa: E402
 
 CLASSES = dict(zip(VERDICTS, ("reproduced", "condition", "differs", "open", "open", "open"), strict=True))
-HEADINGS = dict(
-    zip(VERDICTS, ("reproduced", "with a condition", "differs", "answered", "not testable", "not yet"), strict=True)
-)
+HEADINGS = {  # short names for the columns of the count
+    "reproduced with a condition": "with a condition",
+    "not testable here": "not testable",
+    "not measured yet": "not yet",
+}
 FORMS = {  # how a number of claims is told: of one, of several
     "reproduced": ("is reproduced", "are reproduced"),
     "reproduced with a condition": ("is reproduced with a condition", "are reproduced with a condition"),
@@ -175,7 +177,7 @@ def reported(notebook):
 
 
 def collect(root=ROOT):
-    """((claim id, chapter) -> {notebook, here, verdict}, faults): what the notebooks measured, and what does not fit."""
+    """((claim id, chapter) -> {notebook, here, verdict}, faults): what was measured, and what does not fit."""
     rows = {row["id"]: row for row in read_claims(root)[1]}
     found, faults = {}, []
     for chapter in chapters(root):
@@ -251,22 +253,22 @@ def _counts(book, rows, found):
     lines = {heading: [verdicts[row["id"]] for row in mine] for heading, mine in own.items()}
     lines["All documents"] = [name for names in lines.values() for name in names]
     lines["Claims of papers"] = [verdicts[row["id"]] for row in papers]
-    lines["Open questions"] = [verdicts[row["id"]] for row in rows if row.get("from") == "question"]
+    questions = [verdicts[row["id"]] for row in rows if row.get("from") == "question"]
     shown = [name for name in VERDICTS if any(name in names for names in lines.values())]
-    table = [f"| | {' | '.join(HEADINGS[name] for name in shown)} | all |", "|:--|" + "--:|" * (len(shown) + 1)]
+    table = [f"| | {' | '.join(HEADINGS.get(name, name) for name in shown)} | all |", "|:--|" + "--:|" * (len(shown) + 1)]
     for heading, names in lines.items():
         table.append(f"| {heading} | {' | '.join(str(names.count(name)) for name in shown)} | {len(names)} |")
-    said = f"The documents' own statements: {told(lines['All documents'])}"
-    return said + f" Of the papers': {told(lines['Claims of papers'])}\n\n" + "\n".join(table)
+    groups = {"Of the documents' own": lines["All documents"], "Of the papers'": lines["Claims of papers"]}
+    said = [told(f"{whose} {{}} claim", names) for whose, names in groups.items() if names]
+    said += [told("The documents leave open {} question", questions, ": ")] if questions else []
+    return " ".join(said) + "\n\n" + "\n".join(table)
 
 
-def told(names):
-    """One sentence that counts verdicts, right for every number of them."""
-    if not names:
-        return "There are no claims yet."
+def told(what, names, mark=", "):
+    """One sentence that counts verdicts, right for every number of them; what has {} where their number stands."""
     parts = [f"{names.count(name)} {FORMS[name][names.count(name) > 1]}" for name in VERDICTS if name in names]
     listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-    return f"of {len(names)} claim{'s' if len(names) > 1 else ''}, {listed}."
+    return f"{what.format(len(names))}{'s' * (len(names) > 1)}{mark}{listed}."
 
 
 def _verdict_of(row, found):
