@@ -472,7 +472,6 @@ def test_a_new_row_reaches_report_before_it_is_measured(small_book, monkeypatch)
     root = small_book(LINE)
     monkeypatch.setattr(tool, "ROOT", root)
     (root / "attn_utils" / "data").mkdir(parents=True)
-    monkeypatch.setattr(tool.packaged, "__defaults__", (root,))
     assert tool.main(["--rows"]) == 0
     rows = {row["id"]: row for row in json.loads((root / "attn_utils" / "data" / "claims.json").read_text("utf8"))}
     assert "measured" in rows["one"] and "measured" not in rows["two"] and "words" not in rows["two"]
