@@ -14,8 +14,9 @@ import pytest
 from fetch_weights import why_missing
 
 ROOT = Path(__file__).resolve().parent.parent
-NBVAL = """-c pyproject.toml -q -rN -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider
--p nbval_alone --tb=short --color=no --nbval --nbval-sanitize-with nbval_sanitize.cfg --nbval-cell-timeout 300 --nbval-kernel-startup-timeout 180""".split()
+NBVAL = """-c pyproject.toml -q -rN -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider -p nbval_alone
+--tb=short --color=no --nbval --nbval-sanitize-with nbval_sanitize.cfg --nbval-cell-timeout 300
+--nbval-kernel-startup-timeout 180""".split()
 
 
 def with_weights(paths):
