@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
-from compare_pictures import ALLOWED, complaint, difference, largest, pictures, pixels, what_differs
+from compare_pictures import ALLOWED, FRAME, complaint, difference, largest, pictures, pixels, what_differs
 from matplotlib.colors import to_rgb
 from PIL import Image
 
@@ -184,35 +184,45 @@ def test_the_palette_is_pinned():
     }
 
 
-def test_nbval_fails_on_a_figure_that_changed(tmp_path):
-    """The stored picture shows other data than the code draws; its size and its text are the same."""
-    cell = nbformat.v4.new_code_cell("import matplotlib.pyplot as plt\nplt.bar([0, 1, 2], [1, 2, 3])\nplt.show()")
+def test_plain_nbval_sees_what_a_picture_shows_and_not_its_bytes(tmp_path):
+    """pytest --nbval, with no other option: a figure of other data is red, the same one stored anew is green."""
+    draw = "import matplotlib.pyplot as plt\nplt.bar([0, 1, 2], [1, 2, 3])\nplt.show()"
+    frame = "import base64\nfrom IPython.display import HTML\nHTML('<img alt=\"\" src=\"data:image/png;base64,' + CODE + '\">')"
+    cells = [draw, frame.replace("CODE", repr(base64.b64encode(RISING).decode()))]
     path = tmp_path / "figure.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
-    subprocess.run([sys.executable, ROOT / "tools" / "execute_notebooks.py", path], check=True, capture_output=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml"]
-    command += ["--rootdir", ROOT, "-p", "conftest", "--nbval", "--nbval-current-env", path]
-    run = lambda: subprocess.run(command, cwd=ROOT, capture_output=True, text=True)  # noqa: E731
-    assert run().returncode == 0
-    notebook = nbformat.read(path, 4)
-    picture = next(output for output in notebook.cells[0].outputs if "image/png" in output.get("data", {}))
-    text = subprocess.run(
-        [sys.executable, "-c", DRAW], check=True, capture_output=True, text=True, cwd=tmp_path
-    ).stdout.strip()
-    picture.data["image/png"] = text
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbformat.write(notebook, path)
-    done = run()
-    assert done.returncode == 1 and "not the stored one" in done.stdout
+    subprocess.run([sys.executable, ROOT / "tools" / "execute_notebooks.py", path], check=True, capture_output=True)
+    notebook = nbformat.read(path, 4)
+    figure, page = (cell.outputs[-1].data for cell in notebook.cells)
+    shown_before, anew = figure["image/png"], base64.b64encode(stored_anew(RISING)).decode()
+    figure["image/png"] = base64.b64encode(stored_anew(base64.b64decode(shown_before))).decode()
+    page["text/html"] = FRAME.sub(f"data:image/png;base64,{anew}", page["text/html"])
+    assert shown_before != figure["image/png"]
+    nbformat.write(notebook, path)
+    assert plain_nbval(path).returncode == 0
+    figure["image/png"] = base64.b64encode(recoloured(base64.b64decode(shown_before))).decode()
+    nbformat.write(notebook, path)
+    done = plain_nbval(path)
+    assert done.returncode == 1
+    assert "picture 1 of 1 is not the stored one: 100% of the stored orange ink is not there" in done.stdout
 
 
-DRAW = """
-import base64, io
-import matplotlib
-matplotlib.use("module://matplotlib_inline.backend_inline")
-import matplotlib.pyplot as plt
-figure = plt.figure()
-plt.bar([0, 1, 2], [3, 2, 1])
-buffer = io.BytesIO()
-figure.savefig(buffer, format="png", bbox_inches="tight")
-print(base64.b64encode(buffer.getvalue()).decode())
-"""
+def plain_nbval(path):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml"]
+    command += ["--rootdir", path.parent, "-p", "conftest", "--nbval", "--nbval-current-env", path]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def stored_anew(picture):
+    """The same picture in other bytes."""
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(picture)).save(buffer, format="PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+def recoloured(picture):
+    """The picture with its red and blue swapped."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(swapped(pixels(picture), None))).save(buffer, format="PNG")
+    return buffer.getvalue()
