@@ -151,7 +151,7 @@ class Cell:
 
     def has_figure(self):
         html = "".join(self.mime("text/html"))
-        return bool(self.mime("image/png") or "abe-explore" in html or "abe-3d" in html)
+        return bool(self.mime("image/png") or re.search("abe-(figure|explore|3d)", html))
 
     def asserts(self):
         return [node for node in ast.walk(self.tree()) if is_assert(node)]
@@ -238,11 +238,12 @@ def drops(called):
 
 
 def stored_kinds(cell):
+    html = cell.mime("text/html")
     kinds = {
         "printed text": cell.stream("stdout"),
-        "HTML output": cell.mime("text/html"),
+        "HTML output": html,
         "Markdown output": cell.mime("text/markdown"),
-        "picture": cell.mime("image/png") or cell.mime("image/svg+xml"),
+        "picture": cell.mime("image/png") or cell.mime("image/svg+xml") or any("abe-figure" in text for text in html),
     }
     return {name for name, found in kinds.items() if found}
 
