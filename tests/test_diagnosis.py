@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import attn_utils
 from attn_utils import attention, causal_mask, diagnose, diagnosis, softmax
+from attn_utils.pictures import check_legible
 from attn_utils.spectra import remove_outlier
 
 
@@ -230,6 +231,7 @@ def test_the_plot_shows_weights_and_tokens():
     figure = diagnose(softmax(gauss(3, 9, 9)), [healthy_states(9)] * 4).plot()
     labels = [line.get_label() for ax in figure.axes for line in ax.lines]
     assert {"gap", "entropy", "cosine", "spread"} <= set(labels)
+    check_legible(figure)  # else figure() would refuse it
     diagnose(softmax(gauss(3, 9, 9))).plot()
     plt.close("all")
 
