@@ -22,7 +22,7 @@ from .syntax import call_name, calls, calls_anywhere, constant_texts, given_to, 
 
 NUMBER = re.compile(
     r"(?<![\w.,\\#])(?<!\D/)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<power>[+-]?\d+))?"
-    r"(?P<percent> ?\\?%| percent\b)?(?:[A-Za-z×-]*)(?P<bound><!--=\s*(?P<name>\w+)\s*-->)?"
+    r"(?P<percent>[ \u00a0\u202f]?\\?%| percent\b)?(?:[A-Za-z×-]*)(?P<bound><!--=\s*(?P<name>\w+)\s*-->)?"
 )
 PLACES = "chapter section exercise assignment equation figure table theorem lemma proposition footnote page version".split()
 PLACE = rf"(?:{'|'.join(PLACES)}|eq\.|fig\.|p\.|python|appendix|corollary)"
@@ -36,6 +36,7 @@ EXEMPT = {  # what has digits and is no result
     "the number of an item": r"(?m)^\s*\d+\. ",
     "a place in a text": rf"(?i)\b{PLACE} \(?\d+(?:\.\d+)*\)?",
     "places in a text": rf"(?i)\b{MANY} \(?\d+(?:\.\d+)*\)?(?:(?:,? and |, | to | or |–)\(?\d+(?:\.\d+)*\)?)*",
+    "a level of confidence": r"\b\d+[ \u00a0\u202f]?%(?= (?:confidence )?(?:intervals?|bands?)\b)",
     "a rating": r"★+☆* · \d+ minutes(?: · \d+ points?)?",
     "a name with digits": r"\b(?=[\w.-]*\d)[A-Za-z_]\w*(?:[.-]\d\w*|-[A-Za-z]\w*)*|\b\d+-(?:bit|byte)\b",
     "a power of ten": r"[−-]?\d+[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+",
@@ -124,6 +125,8 @@ class Shown:
         self.values |= {value for cell in code if cell not in silent for value in values_in(cell.read())}
 
     def has(self, number):
+        if number.value == 0:  # nearly nothing is not nothing
+            return any(value == 0 for value in self.values)
         half = number.unit / 2
         ranges = [number.value - half <= low and high <= number.value + half for low, high in self.ranges]
         return any(number.like(value) for value in self.values if number.unit >= 1 or not is_whole(value)) or any(ranges)
@@ -148,7 +151,7 @@ def decimal(node):
 
 def values_in(text):
     """Every number in an output; a percentage as a fraction."""
-    for digits, power, percent in re.findall(r"(\d[\d_,]*\.?\d*|\.\d+)(?:e([+-]?\d+))?( ?%)?", text.replace("_", "")):
+    for digits, power, percent in re.findall(r"(\d[\d_,]*\.?\d*|\.\d+)(?:e([+-]?\d+))?([ \u00a0\u202f]?%)?", text.replace("_", "")):
         whole = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d*)?", digits)
         for part in [digits.replace(",", "")] if whole else digits.split(","):
             if part.strip("."):
