@@ -24,7 +24,7 @@ from notebook_cells import (
     told_chapter,
 )
 
-BROKEN = {"numbers_in_the_text_are_pinned", "computed_sentences_compute_their_numbers", "bindings_are_used", "numbers_in_the_text_are_shown"}
+BROKEN = {"numbers_in_the_text_are_pinned", "computed_sentences_compute_their_numbers", "bindings_bind_results_to_sentences", "numbers_in_the_text_are_shown"}
 PINNED = "numbers_in_the_text_are_pinned"
 ANSWERS, BINDS, SAYS, FOLD = 6, 7, 8, 4
 
@@ -150,7 +150,7 @@ def test_values_are_rounded_as_python_rounds_them(value, written, folder):
 
 def test_nearly_nothing_does_not_show_nothing():
     tenth, nothing = stated("It is .1, not .0 at all.")
-    shown = Shown([Cell(1, code("print(x)", prints("0.1012 0.0003\n")))])
+    shown = Shown([Cell(1, code("x = f(0, 1)\nprint(x)", prints("0.1012 0.0003\n")))])
     assert shown.pins(tenth) and not shown.has(nothing)
     assert Shown([Cell(1, code("print(x)", prints("0.0\n")))]).pins(nothing)
 
@@ -283,10 +283,13 @@ def test_a_setting_may_be_typed_where_the_code_has_it(folder):
 def test_bindings_and_marks_belong_together(folder):
     data = told_chapter()
     data["cells"][BINDS] |= {"source": "bind(share=share, idle=2)", "outputs": [prints("share = 0.2712\nidle = 2\n")]}
-    assert broken(read(folder, stamped(data))) == ["bindings_are_used"]
+    assert broken(read(folder, stamped(data))) == ["bindings_bind_results_to_sentences"]
     data = told_chapter()
     data["cells"][ANSWERS]["source"] += " A share<!--=share--> of it."
-    assert broken(read(folder, data)) == ["bindings_are_used"]
+    assert broken(read(folder, data)) == ["bindings_bind_results_to_sentences"]
+    data = told_chapter()
+    data["cells"][BINDS]["source"] = "bind(share=0.2712)"
+    assert broken(read(folder, stamped(data))) == ["bindings_bind_results_to_sentences"]
 
 
 def test_the_evidence_is_held_to_it_too(folder):
