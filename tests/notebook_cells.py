@@ -21,7 +21,7 @@ PREDICT = (
     "> **Predict.** Add one to each of the numbers. Their sum (a) grows, (b) stays as it is, (c) vanishes.\n"
 )
 FOLDED = "> <details><summary>See what the answers mean</summary>\n> (a) would mean that it rises.</details>\n"
-OPTION = "<details><summary>({}) it is {}</summary>Because the weights of a row sum to {}.</details>\n"
+OPTION = "<details><summary>({}) it is {}</summary>Row 3 sums to {}: read on.</details>\n"
 QUESTION = "**1. What do the weights of a row sum to?**\n\n" + "".join(
     OPTION.format(letter, number, number) for letter, number in zip("abc", ("one", "two", "three"), strict=True)
 )
@@ -108,7 +108,7 @@ def old_chapter():
 
 
 def three_questions():
-    return "".join(QUESTION.replace("a row", f"row {row}").replace("1.", f"{row}.") for row in "345")
+    return "".join(QUESTION.replace("a row", f"row {row}").replace("Row 3", f"Row {row}").replace("1.", f"{row}.") for row in "345")
 
 
 def told_chapter():

@@ -21,9 +21,9 @@ def relative_links_resolve(nb):
         texts = [cell.source] if cell.kind == "markdown" else cell.mime("text/markdown") + cell.mime("text/html")
         for target in (target for text in texts for target in links(text)):
             path = unquote(target.split("#")[0])
-            if path.startswith("/"):
+            if path.startswith("/") and not path.startswith("//"):
                 found.append(nb.say(cell, f"the absolute link {target!r}", "Make it relative"))
-            elif path and not re.match(r"[a-z]+:", path) and not (nb.path.parent / path).exists():
+            elif path and not re.match(r"[a-z]+:|//", path) and not (nb.path.parent / path).exists():
                 found.append(nb.say(cell, f"a link to {target!r}", "There is no such file"))
     return found
 

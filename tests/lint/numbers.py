@@ -29,12 +29,12 @@ EXEMPT = {  # what has digits and is no result
     "an address": r"https?://[^\s)>]+|\]\([^)]*\)",
     "the number of a work": r"(?i)\barxiv:\S+|\bdoi:\S+|\b10\.\d{4,}/\S+",
     "HTML": r"<!--(?!=).*?-->|<(?!!--=)[^>]+>",
-    "the number of a heading or an exercise": r"(?m)^#+ [\d.]+|^\*\*\d+(?:\.\d+)*\.?(?=[ *])",
+    "the number of a heading or an exercise": r"(?m)^#+ [\d.]+|^\*\*\d+(?:\.\d+)?(?:\.|\*\*)(?= [A-Z$`*])",
     "the number of an item": r"(?m)^\s*\d+\. ",
     "a place in a text": rf"(?i)\b{PLACES} \(?\d[\d.]*\)?(?:(?:, | and | to | or |–)\(?\d[\d.]*\)?(?!\w| ?%))*",
     "a year": r"(?:\b(?:in|since|of|from|until|before|after|by) |[(,\[] ?)(?:19|20)\d\d[a-z]?(?=[.,;:)\]])",
     "a rating": r"★+☆* · \d+ minutes(?: · \d+ points?)?",
-    "a name with digits": r"\b[A-Za-z]+-\d[\w.-]*|\b\d+-(?:bit|byte)\b|\b[A-Za-z_]+\d[\w.]*\b",
+    "a name with digits": r"\b(?=[\w.-]*\d)[A-Za-z_]\w*(?:[.-]\d\w*|-[A-Za-z]\w*)*|\b\d+-(?:bit|byte)\b",
     "a power of ten": r"[−-]?\d+[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+",
 }
 MATH = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.S)
@@ -78,7 +78,7 @@ def stated(text, opening=False):
         shift = power - (2 if percent else 0)
         value = Decimal(digits).scaleb(shift)
         unit = Decimal(1).scaleb(shift - len(digits.partition(".")[2]))
-        if match["name"] or "." in digits or percent or power or value >= 10:
+        if match["name"] or match["power"] or "." in digits or percent or value >= 10:
             written = (match["digits"] + (f"e{match['power']}" if match["power"] else "") + (percent or "")).replace("\\", "")
             yield Stated(written, value, unit, match["name"])
 
@@ -110,46 +110,55 @@ class Shown:
     def __init__(self, cells, silent=()):
         code = [cell for cell in cells if cell.kind == "code"]
         nodes = [node for cell in code for node in ast.walk(cell.tree())]
-        self.values = {abs(Decimal(repr(node.value))) for node in nodes if is_number(node)}
+        self.ranges = [(low, high) for node in nodes for low, high in asserted_range(node)]
+        ends = [end for node in nodes for end in range_ends(node)]
+        self.values = {decimal(node) for node in nodes if is_number(node) and node not in ends}
         self.values |= {value for cell in code if cell not in silent for value in values_in(cell.printed())}
-        self.ranges = [found for node in nodes if (found := asserted_range(node))]
 
     def has(self, number):
-        return any(map(number.like, self.values)) or any(holds(number, *bounds) for bounds in self.ranges)
+        half = number.unit / 2
+        ranges = [number.value - half <= low and high <= number.value + half for low, high in self.ranges]
+        return any(number.like(value) for value in self.values if number.unit >= 1 or not is_whole(value)) or any(ranges)
 
     def pins(self, number):
         """Whether it is shown, and none of its nine neighbors is."""
         return self.has(number) and not any(map(self.has, number.neighbors()))
 
 
+def is_whole(value):
+    """Written without decimals: a 3 in the code, an index perhaps, shows no 3.0 and no 300 %."""
+    return value.as_tuple().exponent >= 0
+
+
 def is_number(node):
     return isinstance(node, ast.Constant) and type(node.value) in (int, float) and abs(node.value) < 1e300
+
+
+def decimal(node):
+    return abs(Decimal(repr(node.value)))
 
 
 def values_in(text):
     """Every number in an output; a percentage as a fraction."""
     for digits, power, percent in re.findall(r"(\d[\d_,]*\.?\d*|\.\d+)(?:e([+-]?\d+))?( ?%)?", text.replace("_", "")):
-        plain = digits.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d*)?", digits) else None
-        for part in [plain] if plain else digits.strip(",").split(","):
+        whole = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d*)?", digits)
+        for part in [digits.replace(",", "")] if whole else digits.split(","):
             if part.strip("."):
                 yield Decimal(part.rstrip(".")).scaleb(int(power or 0) - (2 if percent else 0))
 
 
 def asserted_range(node):
-    """(low, high, strict) of `0.26 < share < 0.28`."""
-    if not (isinstance(node, ast.Compare) and len(node.ops) == 2 and all(isinstance(op, ast.Lt | ast.LtE) for op in node.ops)):
-        return None
-    ends = [node.left, node.comparators[1]]
-    if not all(map(is_number, ends)):
-        return None
-    low, high = (Decimal(repr(end.value)) for end in ends)
-    return low, high, isinstance(node.ops[0], ast.Lt) and isinstance(node.ops[1], ast.Lt)
+    """(low, high) of `0.265 < share < 0.275`: the share, whatever it is, is 0.27."""
+    ends = range_ends(node)
+    return [tuple(map(decimal, ends))] if ends else []
 
 
-def holds(number, low, high, strict):
-    """Whether a range says this number: it lies inside, and the range is no wider than two units of its last digit."""
-    inside = low < number.value < high if strict else low <= number.value <= high
-    return inside and high - low <= 2 * number.unit
+def range_ends(node):
+    """The two numbers of a comparison such as `0.265 < share < 0.275`."""
+    if not isinstance(node, ast.Compare) or not all(isinstance(op, ast.Lt | ast.LtE) for op in node.ops):
+        return []
+    ends = [node.left, node.comparators[-1]]
+    return ends if len(node.ops) == 2 and all(map(is_number, ends)) else []
 
 
 def bindings(nb):
@@ -203,7 +212,7 @@ def computed_sentences_compute_their_numbers(nb):
     for _, cells in sections(nb):
         for cell in (cell for cell in cells if cell.kind == "code"):
             shown = Shown([*before, *cells], silent=[cell])
-            typed = [text for call in calls(cell, "say", "figure", "explore", "lab") for text in texts_of(call)]
+            typed = [text for call in calls(cell, "say", "figure", "explore", "explore_3d", "lab") for text in texts_of(call)]
             for number in dict.fromkeys(number for text in typed for number in stated(text)):
                 if not shown.pins(number):
                     do = "Put the value in braces, such as {share:.0%}"

@@ -6,7 +6,7 @@ import re
 from .notebook import joined
 from .page import Page, without_code
 from .registry import rule
-from .syntax import argument, bound_by, calls, constant_texts, is_computed
+from .syntax import argument, bound_by, call_name, calls, constant_texts, is_computed
 
 
 def bad_alt(text, shortest=80, longest=300):
@@ -49,10 +49,17 @@ def html_images_have_alt_text(nb):
             alts = re.findall(r"!\[([^\]]*)\]\(", without_code(cell.source))
         else:
             alts = []
-        alts += [image.get("alt") for page in pages for image in page.tags("img")]
-        alts += [frame["alt"] for page in pages for frame in page.frames()]
+        for page in pages:
+            alts += spoken_alts(page) + [frame["alt"] for frame in page.frames()]
         found += [nb.say(cell, f"image with {bad_alt(alt, 20, 600)}", do) for alt in alts if bad_alt(alt, 20, 600)]
     return found
+
+
+def spoken_alts(page):
+    """The alt texts of a page's pictures. Panels of one figure share that of the first, the others are empty."""
+    alts = [image.get("alt") for image in page.tags("img")]
+    panels = any("abe-figure" in figure.get("class", "") for figure in page.tags("figure"))
+    return [alt for i, alt in enumerate(alts) if not (panels and i and alt == "")]
 
 
 @rule()
@@ -86,7 +93,7 @@ def pictures_have_captions(nb):
     return found
 
 
-SHOWS = {"figure": 1, "explore": 1, "explore_3d": 1, "lab": 2}  # where the caption stands
+SHOWS = {"figure": (1, "caption"), "explore": (1, "alt"), "explore_3d": (2, "alt"), "lab": (2, "caption")}
 
 
 @rule(two_tier=True)
@@ -99,15 +106,17 @@ def captions_are_computed(nb):
             for what, given in spoken(call):
                 given = texts.get(getattr(given, "id", None), given)
                 if not is_computed(given) and re.search(r"\d", "".join(constant_texts(given))):
-                    found.append(nb.say(cell, f"{what} with typed numbers", do))
+                    found.append(nb.say(cell, f"{what}= with typed numbers", do))
     return found
 
 
 def spoken(call):
     """(what it is, the expression) of the caption and the alt text that a call passes."""
-    name = getattr(call.func, "attr", getattr(call.func, "id", None))
-    caption, alt = argument(call, SHOWS[name], "caption"), argument(call, 99, "alt")
-    yield from ((what, given) for what, given in (("a caption", caption), ("an alt text", alt)) if given is not None)
+    place, name = SHOWS[call_name(call)]
+    for what in ("caption", "alt"):
+        given = argument(call, place if what == name else 99, what)
+        if given is not None:
+            yield what, given
 
 
 def constants(nb):

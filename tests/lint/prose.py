@@ -98,7 +98,8 @@ def sentences(text, words=8):
 @rule(CHAPTER, EVIDENCE)
 def prose_is_not_filler(nb):
     """A word may be frequent; the same three in a row, again and again, tell a reader nothing."""
-    words = re.findall(r"[^\W\d_]+", re.sub(r"<[^>]+>", " ", without_code(nb.prose())).lower())
+    text = re.sub(r"<[^>]+>|https?://\S+|\*\*[^*]+\*\*", " ", without_code(nb.prose()))
+    words = re.findall(r"[^\W\d_]+", text.lower())
     triples = Counter(zip(words, words[1:], words[2:], strict=False))
     triple, count = max(triples.items(), key=lambda item: item[1], default=((), 0))
     if len(words) < 200 or count <= max(12, 0.015 * len(words)):

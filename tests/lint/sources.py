@@ -6,7 +6,7 @@ import re
 import tokenize
 
 from .registry import rule
-from .syntax import call_name
+from .syntax import call_name, calls
 
 
 @rule()
@@ -101,9 +101,7 @@ def has_product(node):
 def folded_code_is_named(nb):
     """On the site the button says what is inside; in Jupyter and Colab, which fold nothing, the first line does."""
     found = []
-    for cell in nb.taught:
-        if not {"hide-input", "hide-cell"} & set(cell.tags):
-            continue
+    for cell in (cell for cell in nb.taught if {"hide-input", "hide-cell"} & set(cell.tags)):
         prompt = cell.mystnb.get("code_prompt_show", "")
         first = (cell.source.strip().splitlines() or [""])[0]
         if not re.fullmatch(r"Code: \S.*", prompt):
@@ -113,6 +111,17 @@ def folded_code_is_named(nb):
             do = f"Begin it with `# {prompt}`: Jupyter and Colab show no button"
             found.append(nb.say(cell, f"folded code whose first line is {first[:40]!r}", do))
     return found
+
+
+@rule(two_tier=True)
+def only_bindings_are_removed(nb):
+    """What the site leaves out altogether no reader can check; a binding is read in its sentence."""
+    do = 'Fold it: the tag hide-input, and "Code: ..." for a name'
+    removed = [cell for cell in nb.taught if "remove-cell" in cell.tags and not calls(cell, "bind")]
+    shown = [cell for cell in nb.taught if "remove-cell" not in cell.tags and calls(cell, "bind")]
+    return [nb.say(cell, "a cell that the site leaves out", do) for cell in removed] + [
+        nb.say(cell, "a binding in the reader's way", "Give the cell of bind() the tag remove-cell") for cell in shown
+    ]
 
 
 def bare(line):

@@ -69,6 +69,8 @@ def constant_texts(node):
         return [node.value]
     if isinstance(node, ast.JoinedStr):
         return [text for part in node.values for text in constant_texts(part)]
+    if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Constant):
+        return [str(node.value.value)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return constant_texts(node.left) + constant_texts(node.right)
     return []
