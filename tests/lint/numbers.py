@@ -20,19 +20,21 @@ from .registry import CHAPTER, EVIDENCE, rule
 from .syntax import calls, constant_texts
 
 NUMBER = re.compile(
-    r"(?<![\w.,/\\#])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<power>[+-]?\d+))?"
+    r"(?<![\w.,\\#])(?<!\D/)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<power>[+-]?\d+))?"
     r"(?P<percent> ?\\?%| percent\b)?(?:[A-Za-z×-]*)(?P<bound><!--=\s*(?P<name>\w+)\s*-->)?"
 )
-PLACES = r"(?:chapters?|sections?|exercises?|assignments?|equations?|eqs?\.|figures?|fig\.|tables?|theorems?|lemmas?|"
-PLACES += r"propositions?|corollar(?:y|ies)|appendix|footnotes?|pages?|pp?\.|python|versions?|line|step|cell)"
+PLACES = "chapter section exercise assignment equation figure table theorem lemma proposition footnote page version".split()
+PLACE = rf"(?:{'|'.join(PLACES)}|eq\.|fig\.|p\.|python|appendix|corollary)"
+MANY = rf"(?:{'|'.join(f'{place}s' for place in PLACES)}|eqs\.|figs\.|pp\.|corollaries)"
 EXEMPT = {  # what has digits and is no result
     "an address": r"https?://[^\s)>]+|\]\([^)]*\)",
     "the number of a work": r"(?i)\barxiv:\S+|\bdoi:\S+|\b10\.\d{4,}/\S+",
-    "HTML": r"<!--(?!=).*?-->|<(?!!--=)[^>]+>",
+    "HTML": r"<!--(?!=).*?-->|</?[a-zA-Z][^>]*>",
     "the number of a heading or an exercise": r"(?m)^#+ [\d.]+|^\*\*\d+(?:\.\d+)?(?:\.|\*\*)(?= [A-Z$`*])",
     "the number of an item": r"(?m)^\s*\d+\. ",
-    "a place in a text": rf"(?i)\b{PLACES} \(?\d[\d.]*\)?(?:(?:, | and | to | or |–)\(?\d[\d.]*\)?(?!\w| ?%))*",
-    "a year": r"(?:\b(?:in|since|of|from|until|before|after|by) |[(,\[] ?)(?:19|20)\d\d[a-z]?(?=[.,;:)\]])",
+    "a place in a text": rf"(?i)\b{PLACE} \(?\d+(?:\.\d+)*\)?",
+    "places in a text": rf"(?i)\b{MANY} \(?\d+(?:\.\d+)*\)?(?:(?:,? and |, | to | or |–)\(?\d+(?:\.\d+)*\)?)*",
+    "a year": r"(?:\b(?:in|since|of|from|until|before|after|by) |[(\[] ?|(?<=[a-z.]), )(?:19|20)\d\d[a-z]?(?=[.,;:)\]])",
     "a rating": r"★+☆* · \d+ minutes(?: · \d+ points?)?",
     "a name with digits": r"\b(?=[\w.-]*\d)[A-Za-z_]\w*(?:[.-]\d\w*|-[A-Za-z]\w*)*|\b\d+-(?:bit|byte)\b",
     "a power of ten": r"[−-]?\d+[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+",
@@ -41,6 +43,7 @@ MATH = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.S)
 VALUE = re.compile(  # the mathematics that states one number: $n = 12$, $.96$, $r \approx 0.3$, $27\,\%$
     r"\$(?:[^$=<>≈]*(?:=|\\approx|≈|<|>|\\geq?|\\leq?) *)?[−-]?(\d[\d,{}]*(?:\.\d+)?|\.\d+)(?:\\[,;])?( ?\\?%)?\$"
 )
+RESULT = re.compile(r"(?:=|\\approx|≈)\s*[−-]?(\d[\d,{}]*\.?\d*|\.\d+)\s*(?=[.,;]?\s*(?:\\[;,q\\]|\$|&)|[,;])")
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,10 @@ def telling(text, opening=False):
 
 
 def value_of(math):
-    """The number that a piece of mathematics states, as plain text; nothing when it defines or derives."""
-    match = VALUE.fullmatch(math)
-    return f" {match[1].replace('{', '').replace('}', '')}{'%' if match[2] else ''}" if match else " "
+    """The numbers that a piece of mathematics states, as plain text: not those of a definition or a derivation."""
+    whole = VALUE.fullmatch(math)
+    found = [whole[1] + ("%" if whole[2] else "")] if whole else RESULT.findall(math)
+    return "".join(f" {number.rstrip(',')} " for number in re.sub(r"[{}]", "", " ".join(found)).split())
 
 
 # --- what is shown ---------------------------------------------------------------------------
