@@ -32,7 +32,8 @@ OPENING = (
 )
 CLOSING = "## Sum up\n\nIt rises.\n\n## Exercises\n\n1. Why?\n\n## Read further\n\nMore."
 LEDGER = "## What the sources say, and what we measured"
-CLAIMS = {"first": {"name": "the first blog post", "link": "https://example.org/post", "claims": [
+SOURCE = {"heading": "The article on sums", "name": "An article of ABC on sums", "link": "https://example.org/post"}
+CLAIMS = {"first": SOURCE | {"claims": [
     {"id": "it-rises", "chapter": 1}, {"id": "later", "chapter": 1, "open": "waits for data"}, {"id": "other", "chapter": [2]},
 ]}}  # fmt: skip
 BOOK = Book(
@@ -114,7 +115,7 @@ def three_questions():
 def told_chapter():
     """A chapter in the form of two tiers: it tells, its evidence proves."""
     cells = [
-        md(OPENING + " It starts from [the first blog post](https://example.org/post)."),
+        md(OPENING + " It starts from an [article of ABC](https://example.org/post) on sums."),
         code(SETUP, tags=["remove-cell"]),
         md("## 1.1 Print a sum\n\nWords come first.\n\n" + PREDICT),
         code("scores = Q @ K.T  # (n, n)\nshare = scores.mean()\nx = scores.sum(axis=1)"),

@@ -214,6 +214,12 @@ def test_numbers_in_code_count_by_value_and_in_comments_not_at_all():
     assert {Decimal(2000), Decimal(1234), Decimal("0.0055")} == shown.values
 
 
+def test_an_alt_text_shows_nothing(folder):
+    spoken = code("figure(fig, f'{x}')\nassert x > 1", captioned("It rises from here.", alt="Ticks from 0.26 to 0.77 stand there."))
+    assert len(complaints(folder, "It is 0.77 there.", spoken)) == 1
+    assert complaints(folder, "It is 0.27 there.", spoken, code("print(x)", prints("0.2712\n"))) == []
+
+
 # --- say(), captions and bindings ----------------------------------------------------------------
 
 

@@ -126,7 +126,7 @@ def stale_alt(cells):
 output("html_images_have_alt_text", EXPLORE, shows(text_html=SLIDER.replace("Bars of", "").replace("alt", "x")))
 ALTS = "One bar at d = 2, the others are gone", "Bars of equal height at d = 1"
 output("html_images_have_alt_text", EXPLORE, shows(text_html=SLIDER.replace(ALTS[0], "")))
-output("frames_have_their_own_alt_text", EXPLORE, shows(text_html=SLIDER.replace(*ALTS)))
+output("frames_have_their_own_words", EXPLORE, shows(text_html=SLIDER.replace(*ALTS)))
 output("at_most_6_significant_digits", EXPLORE, shows(text_html=SLIDER.replace('"d = 2"', '"d = 2.1234567"')))
 edit("html_images_have_alt_text", PLAIN, "It goes", "![](02_scaling.ipynb) It goes")
 edit("figures_are_asserted", ASSERT, "assert alt(z) > 1", "z = 1")

@@ -129,7 +129,10 @@ put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger(ROW, "It rises"))
 put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger(ROW, ROW.replace("it-rises", "it-falls")))
 put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger("evidence/01_test.ipynb", "02_scaling.ipynb"))
 put("relative_links_resolve", LEDGER, outputs=ledger("| It falls later", "| [It falls](03_none.ipynb#claim-x)"))
-edit("sources_are_linked_where_first_named", TITLE, "[the first blog post](https://example.org/post)", "The first\nblog post")
+PRESENTED = "[article of ABC](https://example.org/post) on"
+edit("sources_are_linked_where_first_named", TITLE, PRESENTED, "article of\nABC on")
+edit("sources_are_linked_where_first_named", TITLE, PRESENTED, "article that everybody knows, on")
+put("frames_have_their_own_words", EXPLORES, outputs=[shows(text_html=SLIDER.replace("One bar at d = 2, the others are gone", "Bars of equal height at d = 1"))])
 
 # --- the evidence
 
@@ -197,12 +200,21 @@ def test_an_answer_may_be_a_computed_sentence(folder):
     assert broken(read(folder, stamped(data))) == []
 
 
-def test_panels_share_the_alt_text_of_the_first(folder):
+def test_frames_may_share_an_alt_text_where_their_captions_differ(folder):
     data = told_chapter()
-    panel = '<img alt="" src="data:image/png;base64,BBBB"><figcaption>'
-    html = data["cells"][FOLD]["outputs"][0]["data"]
-    html["text/html"] = html["text/html"].replace("<figcaption>", panel)
+    same = SLIDER.replace("One bar at d = 2, the others are gone", "Bars of equal height at d = 1")
+    told = same.replace('"label":"d = 1"', '"label":"d = 1","caption":"Even."').replace('"label":"d = 2"', '"label":"d = 2","caption":"One."')
+    data["cells"][EXPLORES]["outputs"] = [shows(text_html=told)]
     assert broken(read(folder, stamped(data))) == []
+
+
+def test_a_template_of_explore_is_filled_for_each_value(folder):
+    data = told_chapter()
+    data["cells"][EXPLORES]["source"] = "explore(draw, 'At d = {d:.1f} they are even.', d=rows)"
+    data["cells"][EXPLORES + 1]["source"] = "assert rows[1] > rows[0]"
+    assert broken(read(folder, stamped(data))) == []
+    data["cells"][EXPLORES]["source"] = "explore(draw, 'Over 2,000 draws at d = {d:.1f} they are even.', d=rows)"
+    assert "captions_are_computed" in broken(read(folder, stamped(data)))
 
 
 @pytest.mark.parametrize("rule", ["reports_stand_in_the_evidence", "pictures_have_captions"])
@@ -224,7 +236,7 @@ def test_a_chapter_without_claims_needs_no_ledger(folder):
 def test_sources_without_a_name_or_a_link_ask_for_nothing(folder):
     data = told_chapter()
     data["cells"][TITLE]["source"] = data["cells"][TITLE]["source"].replace("](https://example.org/post)", "]")
-    for source in ({"claims": []}, {"name": "the first blog post", "no_link": "it is gone"}):
+    for source in ({"claims": []}, {"name": "An article of ABC on sums", "no_link": "it is gone"}, {"heading": "Papers on sums"}):
         book = replace(BOOK, sources=CLAIMS | {"first": source})
         assert "sources_are_linked_where_first_named" not in broken(read(folder, data, book=book))
 

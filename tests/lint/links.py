@@ -48,18 +48,29 @@ def cited(text):
 
 @rule(CHAPTER, two_tier=True)
 def sources_are_linked_where_first_named(nb):
-    """A source with an address in book/claims.yml (`link`) has it in the paragraph that names it first."""
+    """A document whose claims the chapter tests, and that has an address, is linked in the paragraph that names it first."""
     paragraphs = [(cell, part) for cell in nb.own_markdown for part in re.split(r"\n\s*\n", cell.source)]
     found = []
     for source in nb.book.sources.values():
-        name, link = source.get("name"), source.get("link")
-        first = next(((c, p) for c, p in paragraphs if name and names(p, name)), None) if link else None
-        if first and link not in first[1]:
-            do = f"Link it there: [{name}]({link})"
-            found.append(nb.say(first[0], f"the first mention of {name!r} without its address", do))
+        link, names = source.get("link"), names_of(source)
+        if not link:
+            continue
+        cell, first = next(((c, p) for c, p in paragraphs if link in p or any(n in squeezed(p) for n in names)), (None, ""))
+        do = f"Link it: [...]({link})"
+        if cell and link not in first:
+            found.append(nb.say(cell, f"{source.get('name') or source['heading']!r} is named without its address", do))
+        if not cell and nb.book.claims(nb.number, source):
+            do = f"Say who wrote it and what it says, with the link: [...]({link})"
+            found.append(nb.say(None, f"{source['heading']!r} is put to the test without being presented", do))
     return found
 
 
-def names(paragraph, name):
-    """Whether a paragraph names a source, however its words are broken into lines and whatever its case."""
-    return " ".join(name.lower().split()) in " ".join(without_code(paragraph).lower().split())
+def names_of(source):
+    """What a sentence calls a source: its name or its heading in the ledger, without the article."""
+    given = (source.get("name"), source.get("heading"))
+    return [re.sub(r"^(?:the|an?) ", "", squeezed(text)) for text in given if text]
+
+
+def squeezed(text):
+    """Text in one line, in lower case and without marks, so that its setting does not matter."""
+    return " ".join(re.findall(r"[^\W_]+", without_code(text).lower()))

@@ -33,9 +33,10 @@ class Book:
         bibliography, toc, index = texts.values()
         return cls(setup_cell(root), repository(root), bibliography, yaml.safe_load(toc) or {}, index, claims)
 
-    def claims(self, chapter):
+    def claims(self, chapter, source=None):
         """The ids of the claims that a chapter measures: not those that are open or cannot be tested here."""
-        rows = [row for source in self.sources.values() for row in source.get("claims", [])]
+        sources = [source] if source else self.sources.values()
+        rows = [row for one in sources for row in one.get("claims", [])]
         rows = [row for row in rows if not {"open", "untestable"} & row.keys()]
         return [row["id"] for row in rows if chapter in (row["chapter"] if listed(row["chapter"]) else [row["chapter"]])]
 
@@ -186,10 +187,14 @@ class Cell:
         return bool(self.pictures() or any(mark in html for html in self.mime("text/html") for mark in marks))
 
     def printed(self):
-        """All text that the outputs show, with addresses and data URIs taken out."""
+        """All text that the outputs show or speak, with addresses and data URIs taken out."""
+        return self.read() + "\n" + without_addresses("\n".join(page.readable() for page in self.pages()))
+
+
+    def read(self):
+        """What stands on the page: printed text, tables, sentences, captions; no alt texts."""
         parts = [self.stream("stdout"), *self.mime("text/plain"), *self.mime("text/markdown")]
-        parts += [page.readable() for page in self.pages()]
-        return without_addresses("\n".join(parts))
+        return without_addresses("\n".join([*parts, *("".join(page.text) for page in self.pages())]))
 
 
 @cache

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
 from .page import sections, without_code
+from .pictures import SHOWS, typed
 from .registry import CHAPTER, EVIDENCE, rule
 from .syntax import calls, constant_texts
 
@@ -117,7 +118,7 @@ class Shown:
         self.ranges = [(low, high) for node in nodes for low, high in asserted_range(node)]
         ends = [end for node in nodes for end in range_ends(node)]
         self.values = {decimal(node) for node in nodes if is_number(node) and node not in ends}
-        self.values |= {value for cell in code if cell not in silent for value in values_in(cell.printed())}
+        self.values |= {value for cell in code if cell not in silent for value in values_in(cell.read())}
 
     def has(self, number):
         half = number.unit / 2
@@ -216,8 +217,8 @@ def computed_sentences_compute_their_numbers(nb):
     for _, cells in sections(nb):
         for cell in (cell for cell in cells if cell.kind == "code"):
             shown = Shown([*before, *cells], silent=[cell])
-            typed = [text for call in calls(cell, "say", "figure", "explore", "explore_3d", "lab") for text in texts_of(call)]
-            for number in dict.fromkeys(number for text in typed for number in stated(text)):
+            texts = [text for call in calls(cell, "say", *SHOWS) for text in texts_of(call)]
+            for number in dict.fromkeys(number for text in texts for number in stated(text)):
                 if not shown.pins(number):
                     do = "Put the value in braces, such as {share:.0%}"
                     found.append(nb.say(cell, f"{number.written} is typed into a computed sentence", do))
@@ -228,7 +229,7 @@ def computed_sentences_compute_their_numbers(nb):
 def texts_of(call):
     """The texts that a call shows, with an x in place of what is computed."""
     given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("text", "caption", "alt"))]
-    return [" x ".join(constant_texts(node)) for node in given if constant_texts(node)]
+    return [typed(call, node) for node in given if constant_texts(node)]
 
 
 @rule(CHAPTER, EVIDENCE, two_tier=True)

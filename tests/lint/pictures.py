@@ -50,27 +50,21 @@ def html_images_have_alt_text(nb):
         else:
             alts = []
         for page in pages:
-            alts += spoken_alts(page) + [frame["alt"] for frame in page.frames()]
+            alts += [image.get("alt") for image in page.tags("img")] + [frame["alt"] for frame in page.frames()]
         found += [nb.say(cell, f"image with {bad_alt(alt, 20, 600)}", do) for alt in alts if bad_alt(alt, 20, 600)]
     return found
 
 
-def spoken_alts(page):
-    """The alt texts of a page's pictures. Panels of one figure share that of the first, the others are empty."""
-    alts = [image.get("alt") for image in page.tags("img")]
-    panels = any("abe-figure" in figure.get("class", "") for figure in page.tags("figure"))
-    return [alt for i, alt in enumerate(alts) if not (panels and i and alt == "")]
-
-
 @rule()
-def frames_have_their_own_alt_text(nb):
-    do = "Let the caption and the alt text of explore() depend on the value, and state what is seen there"
+def frames_have_their_own_words(nb):
+    """Who moves the control hears or reads something else at each value: the alt text, or the caption."""
+    do = "Let the caption of explore() depend on the value, and state what is seen there"
     found = []
     for cell in nb.code:
         for page in cell.pages():
-            alts = [frame["alt"] for frame in page.frames()]
-            if len(set(alts)) < len(alts):
-                found.append(nb.say(cell, f"{len(alts)} frames, {len(set(alts))} different alt texts", do))
+            words = [(frame["alt"], frame.get("caption")) for frame in page.frames()]
+            if len(set(words)) < len(words):
+                found.append(nb.say(cell, f"{len(words)} frames, {len(set(words))} of them told differently", do))
     return found
 
 
@@ -93,7 +87,7 @@ def pictures_have_captions(nb):
     return found
 
 
-SHOWS = {"figure": (1, "caption"), "explore": (1, "alt"), "explore_3d": (2, "alt"), "lab": (2, "caption")}
+SHOWS = {"figure": 1, "explore": 1, "explore_3d": 2, "lab": 2}  # where the caption stands among the arguments
 
 
 @rule(two_tier=True)
@@ -105,18 +99,23 @@ def captions_are_computed(nb):
         for call in calls(cell, *SHOWS):
             for what, given in spoken(call):
                 given = texts.get(getattr(given, "id", None), given)
-                if not is_computed(given) and re.search(r"\d", "".join(constant_texts(given))):
+                if not is_computed(given) and re.search(r"\d", typed(call, given)):
                     found.append(nb.say(cell, f"{what}= with typed numbers", do))
     return found
 
 
 def spoken(call):
     """(what it is, the expression) of the caption and the alt text that a call passes."""
-    place, name = SHOWS[call_name(call)]
-    for what in ("caption", "alt"):
-        given = argument(call, place if what == name else 99, what)
+    for what, place in (("caption", SHOWS[call_name(call)]), ("alt", None)):
+        given = argument(call, place, what)
         if given is not None:
             yield what, given
+
+
+def typed(call, text):
+    """What a text has outside of braces; explore() fills those of a template itself."""
+    written = " x ".join(constant_texts(text))
+    return re.sub(r"\{[^{}]*\}", "x", written) if call_name(call) == "explore" else written
 
 
 def constants(nb):

@@ -27,9 +27,10 @@ def calls(cell, *names):
 
 
 def argument(call, position, name):
-    """An argument of a call by its place or its name, or None."""
+    """An argument of a call by its place, where it has one, or by its name, or None."""
     named = [keyword.value for keyword in call.keywords if keyword.arg == name]
-    return named[0] if named else (call.args[position] if len(call.args) > position else None)
+    placed = [] if position is None else call.args[position : position + 1]
+    return (named or placed or [None])[0]
 
 
 @cache
