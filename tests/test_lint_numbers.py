@@ -6,8 +6,7 @@ from decimal import Decimal
 import pytest
 from lint import ROOT, RULES, load
 from lint.notebook import Cell
-from lint.numbers import Shown, bindings, fault, stated, telling
-from lint.page import sections
+from lint.numbers import Shown, bindings, fault, stated, telling, with_what_is_near
 from notebook_cells import (
     broken,
     captioned,
@@ -90,13 +89,12 @@ def test_every_changed_last_digit_of_the_book_is_caught():
     """In each stored notebook of two tiers, number by number against what its cells show."""
     paths = [path for place in ("", "evidence") for path in sorted((ROOT / "notebooks" / place).glob("[0-9][0-9]_*.ipynb"))]
     for nb in (nb for nb in map(load, paths) if nb.is_two_tier):
-        known, before = bindings(nb), []
-        for position, (_, cells) in enumerate(sections(nb)):
-            shown = Shown([*before, *cells])
+        known = bindings(nb)
+        for position, cells, near in with_what_is_near(nb):
+            shown = Shown(near)
             for number in (n for cell in cells if cell in nb.own_markdown for n in stated(cell.source, position == 0)):
                 assert fault(number, known, shown) is None, f"{nb.name}: {number}"
                 assert all(fault(other, known, shown) for other in number.neighbors()), f"{nb.name}: {number}"
-            before = cells
 
 
 def test_falsified_captions_and_alt_texts_are_caught(folder):
@@ -163,13 +161,14 @@ def test_a_wide_range_pins_nothing(folder):
 
 @pytest.mark.parametrize("text", [
     "In chapter 12, section 3.2.1, exercises 3.1 and 3.2, equation (14), figure 22, table 11 and Python 3.11.",
-    "[Wu et al. (2025)](https://arxiv.org/abs/2502.01951), arXiv:2502.01951, doi:10.1000/182 and Clark et al., 2019.",
+    "[Ainslie et al., 2023](https://arxiv.org/abs/2305.13245), [Wu et al. (2025)](https://arxiv.org/abs/2502.01951), arXiv:2502.01951, doi:10.1000/182 and Clark et al., 2019.",
     "As Vaswani (2017) said; in 2017, and since 1998.",
     "float32, GPT-2, top-10, GPT-3.5, 8-bit, 16-bit, SmolLM2-135M, MiniLM-L6, d_64, W_12, int8, A100, x86 and H2O.",
     "`0.77` and `range(100)`\n\n```python\nx = 0.77\n```\n\nand more",
     "$\\frac{1}{12}$, $e^{-0.5}$, $10^{-12}$ and $$x = \\sum_{i=1}^{99} 0.5^i$$, 10⁹ and −10¹².",
     "> **Predict.** Is it (a) 95 %, (b) 50 %, (c) 0.5?\n> More: 77.",
     "<details><summary>(a) 0.95</summary>No.</details>",
+    "**3. A 24-layer model has 12 heads. What of it?**\n\n<details><summary>(a) 95</summary>No.</details>",
     "★★☆ · 15 minutes · 14 points",
     "One, two, 3 of 9, twelve, a dozen.",
     "10. The tenth item.\n11. The next one.",
@@ -206,6 +205,18 @@ def test_neighbors_are_the_nine_other_last_digits():
     assert [other.value for other in number.neighbors()] == [Decimal(n) / 100 for n in (20, 21, 22, 23, 24, 25, 26, 28, 29)]
     [number] = stated("It is 1,230.")
     assert len({other.value for other in number.neighbors()} - {number.value}) == 9
+
+
+def test_the_end_of_a_range_is_its_last_number():
+    shown = Shown([Cell(1, code("t = np.arange(1, 65)\nseeds = range(20)"))])
+    assert {Decimal(64), Decimal(20), Decimal(1)} == shown.values
+
+
+def test_a_cell_with_several_headings_is_near_to_the_code_below_it(folder):
+    data = told_chapter()
+    data["cells"][-1]["source"] = data["cells"][-1]["source"].replace("It rises.", "It rises to 77.")
+    data["cells"].append(code("top = 77"))
+    assert broken(read(folder, notebook(data["cells"]))) == []
 
 
 def test_numbers_in_code_count_by_value_and_in_comments_not_at_all():

@@ -247,6 +247,12 @@ def test_folded_code_is_what_a_run_of_it_leaves(folder):
     assert broken(read(folder, notebook(data["cells"]))) == []
 
 
+def test_a_page_that_is_generated_may_be_linked(folder):
+    data = told_chapter()
+    data["cells"][ANSWERS]["source"] += " See [the ledger](../book/claims.md)."
+    assert broken(read(folder, data)) == []
+
+
 def test_load_reads_evidence_and_its_chapter(folder):
     nb = load(folder / "evidence" / "01_test.ipynb")
     assert (nb.kind, nb.is_two_tier, nb.number) == (EVIDENCE, True, 1)

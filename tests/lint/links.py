@@ -1,6 +1,7 @@
 """Links, citations, and the sources that the ledger audits."""
 
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 from .page import without_code
@@ -14,6 +15,9 @@ def links(text):
     return [target for target in targets if not target.startswith("data:")]
 
 
+GENERATED = {"claims.md"}  # pages of book/ that exist from the first build on
+
+
 @rule()
 def relative_links_resolve(nb):
     found = []
@@ -23,7 +27,9 @@ def relative_links_resolve(nb):
             path = unquote(target.split("#")[0])
             if path.startswith("/") and not path.startswith("//"):
                 found.append(nb.say(cell, f"the absolute link {target!r}", "Make it relative"))
-            elif path and not re.match(r"[a-z]+:|//", path) and not (nb.path.parent / path).exists():
+            elif not path or re.match(r"[a-z]+:|//", path) or Path(path).name in GENERATED:
+                continue
+            elif not (nb.path.parent / path).exists():
                 found.append(nb.say(cell, f"a link to {target!r}", "There is no such file"))
     return found
 

@@ -18,7 +18,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from .page import sections, without_code
 from .pictures import SHOWS, typed
 from .registry import CHAPTER, EVIDENCE, rule
-from .syntax import calls, constant_texts
+from .syntax import call_name, calls, constant_texts
 
 NUMBER = re.compile(
     r"(?<![\w.,\\#])(?<!\D/)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<power>[+-]?\d+))?"
@@ -28,6 +28,7 @@ PLACES = "chapter section exercise assignment equation figure table theorem lemm
 PLACE = rf"(?:{'|'.join(PLACES)}|eq\.|fig\.|p\.|python|appendix|corollary)"
 MANY = rf"(?:{'|'.join(f'{place}s' for place in PLACES)}|eqs\.|figs\.|pp\.|corollaries)"
 EXEMPT = {  # what has digits and is no result
+    "a year": r"(?:\b(?:in|since|of|from|until|before|after|by) |[(\[] ?|(?<=[a-z.]), )(?:19|20)\d\d[a-z]?(?=[.,;:)\]])",
     "an address": r"https?://[^\s)>]+|\]\([^)]*\)",
     "the number of a work": r"(?i)\barxiv:\S+|\bdoi:\S+|\b10\.\d{4,}/\S+",
     "HTML": r"<!--(?!=).*?-->|</?[a-zA-Z][^>]*>",
@@ -35,7 +36,6 @@ EXEMPT = {  # what has digits and is no result
     "the number of an item": r"(?m)^\s*\d+\. ",
     "a place in a text": rf"(?i)\b{PLACE} \(?\d+(?:\.\d+)*\)?",
     "places in a text": rf"(?i)\b{MANY} \(?\d+(?:\.\d+)*\)?(?:(?:,? and |, | to | or |–)\(?\d+(?:\.\d+)*\)?)*",
-    "a year": r"(?:\b(?:in|since|of|from|until|before|after|by) |[(\[] ?|(?<=[a-z.]), )(?:19|20)\d\d[a-z]?(?=[.,;:)\]])",
     "a rating": r"★+☆* · \d+ minutes(?: · \d+ points?)?",
     "a name with digits": r"\b(?=[\w.-]*\d)[A-Za-z_]\w*(?:[.-]\d\w*|-[A-Za-z]\w*)*|\b\d+-(?:bit|byte)\b",
     "a power of ten": r"[−-]?\d+[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+",
@@ -90,6 +90,7 @@ def stated(text, opening=False):
 def telling(text, opening=False):
     """A text without what states no result."""
     text = without_code(text)
+    text = re.sub(r"[^\n]+\n\s*\n(?=<details>\s*<summary>\s*\(?a\))", "\n", text)  # a question supposes, it states nothing
     text = re.sub(r"<summary>.*?</summary>", " ", text, flags=re.S)
     text = re.sub(r"(?:^>.*\n?)+", lambda quote: re.split(r"\(a\)", quote[0])[0] + "\n\n", text, flags=re.M)
     text = MATH.sub(lambda math: value_of(math[0]), text)
@@ -116,8 +117,10 @@ class Shown:
         code = [cell for cell in cells if cell.kind == "code"]
         nodes = [node for cell in code for node in ast.walk(cell.tree())]
         self.ranges = [(low, high) for node in nodes for low, high in asserted_range(node)]
-        ends = [end for node in nodes for end in range_ends(node)]
+        stops = [stop for node in nodes for stop in stops_of(node)]
+        ends = [end for node in nodes for end in range_ends(node)] + stops
         self.values = {decimal(node) for node in nodes if is_number(node) and node not in ends}
+        self.values |= {decimal(stop) - 1 for stop in stops}
         self.values |= {value for cell in code if cell not in silent for value in values_in(cell.read())}
 
     def has(self, number):
@@ -152,6 +155,12 @@ def values_in(text):
                 yield Decimal(part.rstrip(".")).scaleb(int(power or 0) - (2 if percent else 0))
 
 
+def stops_of(node):
+    """The 65 of `range(1, 65)`, whose last number is 64."""
+    stop = node.args[1:2] if call_name(node) in ("range", "arange") else []
+    return [one for one in stop if is_number(one) and isinstance(one.value, int)]
+
+
 def asserted_range(node):
     """(low, high) of `0.265 < share < 0.275`: the share, whatever it is, is 0.27."""
     ends = range_ends(node)
@@ -176,17 +185,28 @@ def bindings(nb):
 # --- the rules -------------------------------------------------------------------------------
 
 
+def with_what_is_near(nb):
+    """(position, cells of a section, what it and the one before show) for each section; a cell begins at most one."""
+    before, groups = [], [[]]
+    for cell in nb.cells:
+        if cell.kind == "markdown" and re.search(r"^## ", cell.source, re.M):
+            groups.append([])
+        groups[-1].append(cell)
+    for position, cells in enumerate(groups):
+        yield position, cells, [*before, *cells]
+        before = cells
+
+
 @rule(CHAPTER, EVIDENCE, two_tier=True)
 def numbers_in_the_text_are_pinned(nb):
-    known, found, before = bindings(nb), [], []
-    for position, (_, cells) in enumerate(sections(nb)):
-        shown = Shown([*before, *cells])
+    known, found = bindings(nb), []
+    for position, cells, near in with_what_is_near(nb):
+        shown = Shown(near)
         for cell in (cell for cell in cells if cell in nb.own_markdown):
             for number in dict.fromkeys(stated(cell.source, opening=position == 0)):
                 if wrong := fault(number, known, shown):
                     found.append(nb.say(cell, *wrong))
-        before = cells
-    return list(dict.fromkeys(found))  # a cell with two headings belongs to two sections
+    return found
 
 
 def fault(number, known, shown):
@@ -213,16 +233,15 @@ def fault(number, known, shown):
 @rule(CHAPTER, EVIDENCE, two_tier=True)
 def computed_sentences_compute_their_numbers(nb):
     """What say() and a caption have as plain digits between the braces is held to what is shown, like any prose."""
-    found, before = [], []
-    for _, cells in sections(nb):
-        for cell in (cell for cell in cells if cell.kind == "code"):
-            shown = Shown([*before, *cells], silent=[cell])
+    do = "Put the value in braces, such as {share:.0%}"
+    found = []
+    for _, cells, near in with_what_is_near(nb):
+        for cell in (cell for cell in cells if calls(cell, "say", *SHOWS)):
+            shown = Shown(near, silent=[cell])
             texts = [text for call in calls(cell, "say", *SHOWS) for text in texts_of(call)]
             for number in dict.fromkeys(number for text in texts for number in stated(text)):
                 if not shown.pins(number):
-                    do = "Put the value in braces, such as {share:.0%}"
                     found.append(nb.say(cell, f"{number.written} is typed into a computed sentence", do))
-        before = cells
     return found
 
 
