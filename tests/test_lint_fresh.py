@@ -1,10 +1,11 @@
 """A stamp says which sources gave which outputs: a changed one of either is caught, and only a run writes one."""
 
 import json
+import shutil
 
 import pytest
-from execute_notebooks import clean
-from lint import CHAPTER, RULES, rules_for
+from execute_notebooks import METADATA, all_notebooks, clean
+from lint import CHAPTER, ROOT, RULES, load, rules_for
 from notebook_cells import SETUP, broken, code, lay_out, md, notebook, old_chapter, prints, read
 from stamp import KEY, stamp
 
@@ -78,6 +79,23 @@ def test_a_new_address_or_set_up_cell_makes_nothing_stale():
     with_setup = [code(SETUP), *json.loads(text)]
     assert stamp(with_setup, SETUP, "Ada/book") == stamp(json.loads(text), SETUP, "Ada/book")
     assert stamp(json.loads(moved), SETUP, "Ada/book") != stamp(json.loads(text), SETUP, "Ada/book")
+
+
+def test_moving_the_book_makes_no_notebook_stale(tmp_path):
+    from set_repository import set_repository
+
+    for name in ("pyproject.toml", "_config.yml", "_toc.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    for folder in ("book", "notebooks", "tools"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    set_repository(tmp_path, "ada-l/Attention.2")
+    paths = all_notebooks(tmp_path)
+    assert paths and [path.name for path in paths if RULES["is_fresh"][0](load(path, tmp_path))] == []
+
+
+def test_student_versions_carry_no_stamp():
+    for path in (ROOT / "notebooks" / "assignments" / "student").glob("*.ipynb"):
+        assert json.loads(path.read_text("utf8"))["metadata"] == METADATA
 
 
 def test_lines_and_one_string_are_the_same_text():

@@ -247,6 +247,24 @@ def test_a_number_typed_into_a_caption(folder):
     assert broken(read(folder, notebook(data["cells"]))) == ["computed_sentences_compute_their_numbers"]
 
 
+def test_sentences_do_not_vouch_for_each_other(folder):
+    data = told_chapter()
+    said = code("say('It is 77.')", shows(text_markdown="It is 77."))
+    data["cells"][9:9] = [said, dict(said)]
+    assert broken(read(folder, notebook(data["cells"]))) == ["computed_sentences_compute_their_numbers"]
+
+
+@pytest.mark.parametrize("source", [
+    "text = f'Of {n} it is '\ntext += '13.7.'\nsay(text)",
+    "text = 'It is 13.7 '\nsay(text + f'of {n}.')",
+    "def tell(n):\n    say(f'Of {n} it is 13.7.')\ntell(n)",
+])  # fmt: skip
+def test_a_typed_number_is_found_behind_a_name(source, folder):
+    data = told_chapter()
+    data["cells"].insert(SAYS, code(source, shows(text_markdown="Of 12.35 it is 13.7.")))
+    assert broken(read(folder, notebook(data["cells"]))) == ["computed_sentences_compute_their_numbers"]
+
+
 def test_a_setting_may_be_typed_where_the_code_has_it(folder):
     data = told_chapter()
     data["cells"][SAYS]["source"] = "steps = 250\nsay(f'After 250 steps it is {sum(x):.2f}.')"

@@ -91,6 +91,9 @@ edit("captions_are_computed", EXPLORES, "caption=tell", "alt='Bars up to 4.25.'"
 edit("figures_are_asserted", ASSERTS, "x[3] > 3", "len(x) == len(scores)")
 edit("figures_are_asserted", ASSERTS, "x[3] > 3", "unrelated > 3")
 
+edit("captions_are_computed", FOLD, "figure(fig, f'It ends at {x[-1]:.2f}.')", "def show(fig):\n    figure(fig, 'It ends at 4.25.')\nshow(fig)")
+edit("pictures_have_captions", FOLD, "figure(fig, f'It ends at {x[-1]:.2f}.')", "display(HTML(page(fig, x)))")
+
 # --- code
 
 put("folded_code_is_named", FOLD, metadata={"tags": ["hide-input"]})

@@ -3,7 +3,7 @@
 import ast
 
 from .registry import CHAPTER, EVIDENCE, rule
-from .syntax import BUILTINS, bound_by, call_name, functions, imported, names_in
+from .syntax import BUILTINS, bound_by, call_name, functions, imported, names_in, reaches
 
 SIZES = {"len"}  # calls, and the attributes of an array, that tell its size and no result
 SIZE_ATTRIBUTES = {"shape", "size", "ndim", "dtype"}
@@ -110,15 +110,6 @@ def figures_are_asserted(nb):
 
 
 DRAWING = {"ax", "axes", "fig", "figure", "draw", "describe", "caption", "label"}
-
-
-def reaches(names, known):
-    """The names, with those that the notebook's own functions among them read."""
-    found, new = set(), set(names)
-    while new:
-        found |= new
-        new = {name for one in new & known.keys() for name in names_in(known[one])} - found
-    return found
 
 
 def made_from(names, cells, known):

@@ -18,7 +18,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from .page import sections, without_code
 from .pictures import SHOWS, typed
 from .registry import CHAPTER, EVIDENCE, rule
-from .syntax import call_name, calls, constant_texts
+from .syntax import call_name, calls, calls_anywhere, constant_texts, given_to, names_in
 
 NUMBER = re.compile(
     r"(?<![\w.,\\#])(?<!\D/)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<power>[+-]?\d+))?"
@@ -236,18 +236,20 @@ def computed_sentences_compute_their_numbers(nb):
     do = "Put the value in braces, such as {share:.0%}"
     found = []
     for _, cells, near in with_what_is_near(nb):
-        for cell in (cell for cell in cells if calls(cell, "say", *SHOWS)):
-            shown = Shown(near, silent=[cell])
-            texts = [text for call in calls(cell, "say", *SHOWS) for text in texts_of(call)]
+        telling = [cell for cell in near if cell.kind == "code" and calls_anywhere(cell, "say", *SHOWS)]
+        shown = Shown(near, silent=telling)  # two such sentences do not vouch for each other
+        for cell in (cell for cell in telling if cell in cells):
+            texts = [text for call in calls_anywhere(cell, "say", *SHOWS) for text in texts_of(call, cell)]
             for number in dict.fromkeys(number for text in texts for number in stated(text)):
                 if not shown.pins(number):
                     found.append(nb.say(cell, f"{number.written} is typed into a computed sentence", do))
     return found
 
 
-def texts_of(call):
-    """The texts that a call shows, with an x in place of what is computed."""
+def texts_of(call, cell):
+    """The texts that a call shows, also by a name that its cell gives them, with an x in place of what is computed."""
     given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("text", "caption", "alt"))]
+    given += given_to({name for node in given for name in names_in(node)}, cell)
     return [typed(call, node) for node in given if constant_texts(node)]
 
 

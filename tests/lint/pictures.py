@@ -6,7 +6,17 @@ import re
 from .notebook import joined
 from .page import Page, without_code
 from .registry import rule
-from .syntax import argument, bound_by, call_name, calls, constant_texts, is_computed
+from .syntax import (
+    argument,
+    bound_by,
+    call_name,
+    calls_anywhere,
+    constant_texts,
+    functions,
+    is_computed,
+    names_in,
+    reaches,
+)
 
 
 def bad_alt(text, shortest=80, longest=300):
@@ -71,7 +81,7 @@ def frames_have_their_own_words(nb):
 @rule(two_tier=True)
 def pictures_have_captions(nb):
     """Each picture comes from figure(), explore(), explore_3d() or lab(), with a caption that a reader sees."""
-    found = []
+    found, known = [], functions(nb)
     for cell in nb.code:
         if cell.pictures():
             do = "Show it with figure(fig, caption), the numbers in the caption computed"
@@ -84,10 +94,18 @@ def pictures_have_captions(nb):
             if page.tags("img") and not any(caption.strip() for caption in page.captions):
                 do = "Pass a caption that says what is to be seen"
                 found.append(nb.say(cell, "a picture without a <figcaption>", do))
+            if page.tags("img") and not shows_pictures(cell, known):
+                do = f"Show it with one of {', '.join(SHOWS)}, which compare its words"
+                found.append(nb.say(cell, "a picture from elsewhere", do))
     return found
 
 
 SHOWS = {"figure": 1, "explore": 1, "explore_3d": 2, "lab": 2}  # where the caption stands among the arguments
+
+
+def shows_pictures(cell, known):
+    """Whether a cell calls figure() and the like, or a function of the notebook that does."""
+    return bool(reaches(names_in(cell.tree()), known) & set(SHOWS))
 
 
 @rule(two_tier=True)
@@ -96,7 +114,7 @@ def captions_are_computed(nb):
     texts = constants(nb)
     found = []
     for cell in nb.taught:
-        for call in calls(cell, *SHOWS):
+        for call in calls_anywhere(cell, *SHOWS):
             for what, given in spoken(call):
                 given = texts.get(getattr(given, "id", None), given)
                 if not is_computed(given) and re.search(r"\d", typed(call, given)):

@@ -26,6 +26,11 @@ def calls(cell, *names):
     return [node for node in walk_run(cell.tree()) if call_name(node) in names]
 
 
+def calls_anywhere(cell, *names):
+    """The calls of these functions in a cell, also those in the bodies of functions that it defines."""
+    return [node for node in ast.walk(cell.tree()) if call_name(node) in names]
+
+
 def argument(call, position, name):
     """An argument of a call by its place, where it has one, or by its name, or None."""
     named = [keyword.value for keyword in call.keywords if keyword.arg == name]
@@ -62,6 +67,21 @@ def functions(nb):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             found |= {name: node.value for name in bound_by(node)}
     return found
+
+
+def reaches(names, known):
+    """The names, with those that the notebook's own functions among them read."""
+    found, new = set(), set(names)
+    while new:
+        found |= new
+        new = {name for one in new & known.keys() for name in names_in(known[one])} - found
+    return found
+
+
+def given_to(names, cell):
+    """The expressions that a cell gives to these names, with = or +=."""
+    nodes = [node for node in ast.walk(cell.tree()) if isinstance(node, ast.Assign | ast.AugAssign)]
+    return [node.value for node in nodes if bound_by(node) & set(names)]
 
 
 def constant_texts(node):
