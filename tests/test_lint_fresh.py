@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from execute_notebooks import METADATA, all_notebooks, clean
-from lint import CHAPTER, ROOT, RULES, load, rules_for
+from lint import CHAPTER, ROOT, RULES, Book, load, rules_for
 from notebook_cells import SETUP, broken, code, lay_out, md, notebook, old_chapter, prints, read
 from stamp import KEY, stamp
 
@@ -89,8 +89,8 @@ def test_moving_the_book_makes_no_notebook_stale(tmp_path):
     for folder in ("book", "notebooks", "tools"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     set_repository(tmp_path, "ada-l/Attention.2")
-    paths = all_notebooks(tmp_path)
-    assert paths and [path.name for path in paths if RULES["is_fresh"][0](load(path, tmp_path))] == []
+    paths, book = all_notebooks(tmp_path), Book.read(tmp_path)
+    assert paths and [path.name for path in paths if RULES["is_fresh"][0](load(path, book=book))] == []
 
 
 def test_student_versions_carry_no_stamp():

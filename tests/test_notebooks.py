@@ -1,11 +1,12 @@
 """Every chapter, its evidence and every assignment keep every rule of tests/lint for their kind."""
 
 import pytest
-from lint import ROOT, check, load, rules_for
+from lint import ROOT, Book, check, load, rules_for
 
 FOLDERS = {"chapter": "notebooks", "evidence": "notebooks/evidence", "assignment": "notebooks/assignments"}
 FOUND = [path for folder in FOLDERS.values() for path in sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))]
-READ = {path: load(path) for path in FOUND}
+BOOK = Book.read(ROOT)
+READ = {path: load(path, book=BOOK) for path in FOUND}
 CASES = [(path, name) for path, nb in READ.items() for name in rules_for(nb.kind, nb.is_two_tier)]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the rules know how to read a notebook
 
-from lint import CHAPTER, EVIDENCE, load  # noqa: E402
+from lint import CHAPTER, EVIDENCE, Book, load  # noqa: E402
 from lint.page import without_code  # noqa: E402
 from lint.questions import answers, predictions  # noqa: E402
 
@@ -101,7 +101,9 @@ def main(arguments=None):
         sys.exit(f"no such notebook: {', '.join(missing)}")
     folders = [ROOT / "notebooks", ROOT / "notebooks" / "evidence"]
     paths = args.notebooks or [path for folder in folders for path in sorted(folder.glob("[0-9][0-9]_*.ipynb"))]
-    notebooks = sorted(map(load, map(Path.resolve, paths)), key=lambda nb: (nb.path.stem, nb.kind != CHAPTER))
+    book = Book.read(ROOT)
+    notebooks = [load(path.resolve(), book=book) for path in paths]
+    notebooks.sort(key=lambda nb: (nb.path.stem, nb.kind != CHAPTER))
     print("\n".join(table(notebooks)))
     print("\nright: how often (a), (b) and (c) are. A guide, no limit: no build fails on it. Evidence has no guide.")
 

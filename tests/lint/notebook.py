@@ -209,12 +209,7 @@ def joined(text):
     return text if isinstance(text, str) else "".join(text)
 
 
-@cache
-def book_of(root):
-    return Book.read(root)
-
-
-def load(path, root=ROOT):
-    """Read a notebook, and the repository that it belongs to."""
+def load(path, root=ROOT, book=None):
+    """Read a notebook of the repository at `root`; who reads many passes the same `Book.read(root)` to each."""
     text = Path(path).read_text(encoding="utf-8")
-    return Notebook(Path(path), json.loads(text), book_of(root), len(text.encode()))
+    return Notebook(Path(path), json.loads(text), book or Book.read(root), len(text.encode()))
