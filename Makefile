@@ -71,7 +71,12 @@ site-test: $(SITE_READY)
 	@$(PY) tools/build_book.py
 	@$(PY) -m pytest -q tests/site
 
+# A course folder with grades or submissions in it was not only built: it stays.
 clean:
-	@rm -rf _build book/claims.md .pytest_cache .ruff_cache .hypothesis
+	@for path in _build/* _build/.[!.]*; do \
+	  if [ -e "$$path/gradebook.db" ] || [ -e "$$path/submitted" ]; then echo "$$path holds a course: it stays"; \
+	  else rm -rf "$$path"; fi; done
+	@rmdir _build 2>/dev/null || true
+	@rm -rf book/claims.md .pytest_cache .ruff_cache .hypothesis
 	@find . -path ./.venv -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 	@echo "Removed what was built; .venv stays (rm -rf .venv removes it too)."
