@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").rglob("*.md"))]
 PAGES = [page for page in PAGES if page.name != "claims.md"]  # generated
 FOLDERS = ("notebooks", "attn_utils", "book", "tests", "tools")
 
@@ -53,8 +53,12 @@ def test_the_pages_that_list_chapters_link_those_that_stand():
     index = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
     linked = set(re.findall(r"\.\./notebooks/(\w+\.ipynb)", index))
     assert linked == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
-    planned = re.findall(r"^\| (\d)\. .*\*\(planned\)\*", index, re.M)
-    assert len(linked) + len(planned) == 8
+
+def test_the_readme_names_every_room_of_the_package():
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    rooms = {path.stem for path in (ROOT / "attn_utils").glob("*.py")} - {"__init__"}
+    rooms |= {path.name for path in (ROOT / "attn_utils").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert sorted(rows) == sorted(rooms), "the table of rooms in README.md"
 
 
 def test_every_work_has_one_address():
