@@ -7,7 +7,7 @@ SITE_READY := .venv/.ready-site
 GLOVE_READY := .venv/.ready-glove
 WEIGHTS_READY := .venv/.ready-weights
 
-.PHONY: help book test lint serve notebooks assignments site-test clean
+.PHONY: help book test lint check serve notebooks assignments new-chapter site-test clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,8 @@ help:
 	@echo "make serve       build it and open it on a local address"
 	@echo "make test        re-run every notebook and compare, test the package, build and check the site"
 	@echo "make site-test   open every page in Chromium: errors, sliders, screenshots in _build/screenshots"
+	@echo "make check NB=03 everything about chapter 3, in a minute or two: rules, claims, exercises, outputs"
+	@echo "make new-chapter NAME=my_topic   begin the next chapter: a notebook and its evidence that run"
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
 	@echo "make lint        ruff and the notebooks' rules, in seconds"
@@ -51,6 +53,12 @@ notebooks: $(READY) $(WEIGHTS_READY)
 
 assignments: $(READY)
 	@$(PY) tools/make_assignments.py
+
+check: $(READY)
+	@$(PY) tools/check_chapter.py $(NB)
+
+new-chapter: $(READY)
+	@$(PY) tools/new_chapter.py $(NAME)
 
 lint: $(READY)
 	@$(PY) -m ruff check --quiet --output-format=concise .

@@ -9,8 +9,6 @@ go into its metadata as well, so that tests/test_index_figure.py can compare it 
 import json
 from pathlib import Path
 
-import numpy as np
-
 from attn_utils import COLORS, attention, embed, load_glove, use_book_style
 
 WORDS = "the animal did not cross the street because it was too tired".split()
