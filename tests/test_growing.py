@@ -47,29 +47,22 @@ def grown(tmp_path_factory):
 # ------------------------------------------------------------------------------- a new chapter
 
 
-@pytest.mark.parametrize("name", PAIR)
-def test_a_new_chapter_keeps_every_rule(name, grown):
-    notebook = load(grown / name, grown)
-    names = rules_for(notebook.kind, notebook.is_two_tier)
-    assert notebook.is_two_tier and len(names) > 20
-    assert [complaint for name in names for complaint in check(notebook, name)] == []
-
-
-def test_a_new_chapter_is_listed_everywhere(grown):
+def test_a_new_chapter_keeps_every_rule_and_is_listed_everywhere(grown):
+    for name in PAIR:
+        notebook = load(grown / name, grown)
+        names = rules_for(notebook.kind, notebook.is_two_tier)
+        assert notebook.is_two_tier and len(names) > 20
+        assert [complaint for name in names for complaint in check(notebook, name)] == []
     contents = yaml.safe_load((grown / "_toc.yml").read_text("utf8"))
     listed = {entry["file"]: entry for part in contents["parts"] for entry in part["chapters"]}
     assert listed[f"notebooks/{STEM}"]["sections"] == [{"file": f"notebooks/evidence/{STEM}", "title": "Evidence"}]
-    before = [entry["file"] for part in contents["parts"] if "notebooks/" in str(part) for entry in part["chapters"]]
-    assert before == sorted(before), "the chapters do not stand in order"
+    chapters = [file for file in listed if file.startswith("notebooks/")]
+    assert chapters == sorted(chapters), "the chapters do not stand in order"
     assert f"| [9. My topic](../notebooks/{STEM}.ipynb) | " in (grown / "book" / "index.md").read_text("utf8")
     done = run(grown, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_prose.py", "-k", "chapters or teachers")
-    assert done.returncode == 0 and " 2 passed" in f" {done.stdout}", done.stdout
-
-
-def test_a_chapter_without_a_claim_says_so_in_its_ledger(grown):
-    nb = nbformat.read(grown / PAIR[0], 4)
-    [cell] = [cell for cell in nb.cells if cell.source == "ledger(9)"]
-    assert "belongs to chapter 9" in cell.outputs[0].data["text/markdown"]
+    assert done.returncode == 0, done.stdout
+    [cell] = [cell for cell in nbformat.read(grown / PAIR[0], 4).cells if cell.source == "ledger(9)"]
+    assert "belongs to chapter 9" in cell.outputs[0].data["text/markdown"], "a chapter without a claim"
 
 
 def test_a_chapter_of_a_name_that_is_taken_or_none_is_refused(tmp_path):
@@ -208,14 +201,20 @@ def test_the_steps_of_a_claim_work_in_their_order(grown):
         if not commands:
             next(edits)(grown)
         for command in commands:
-            words = shlex.split(command.replace("NN_name", STEM))
-            words = words[1:] if words[0] != "make" else ["tools/check_chapter.py", "09"]
-            done = run(grown, *words)
-            assert done.returncode == 0, f"{step}\n{done.stdout}{done.stderr}"
+            for words in calls(grown, shlex.split(command.replace("NN_name", STEM))):
+                done = run(grown, *words)
+                assert done.returncode == 0, f"{step}\n{done.stdout}{done.stderr}"
     assert next(edits, None) is None, "the guide does not say to write the row and to report the value"
     [cell] = [cell for cell in nbformat.read(grown / PAIR[0], 4).cells if cell.source == "ledger(9)"]
     told = cell.outputs[0].data["text/markdown"]
     assert f"evidence/{STEM}.ipynb#claim-uniform-spread" in told and "*differs*: the output is smaller" in told
+
+
+def calls(root, words):
+    """What a command of the guide runs, for Python; make check without its last step, which would execute again."""
+    if words[0] != "make":
+        return [words[1:]]
+    return [command for _, command in check_chapter.steps(check_chapter.notebooks_of(root, "09"))[:-1]]
 
 
 def write_the_row(root):
