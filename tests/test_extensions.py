@@ -40,3 +40,14 @@ def test_a_chapter_has_the_number_of_its_file():
     for name in below:  # these would go on counting where the sections of the chapter end
         assert env.toc_secnumbers[name] == {} and "secnumber" not in env.titles[name]
         assert not [link for link in env.tocs[name].findall(nodes.reference) if "secnumber" in link]
+
+
+def test_a_markdown_link_can_lead_to_a_term():
+    """MyST looks for the part behind # among the slugs of a page, which are its headings and now its terms."""
+    term = nodes.term("", "head", ids=["term-head"])
+    app = SimpleNamespace(env=SimpleNamespace(docname="glossary", metadata={"glossary": {"myst_slugs": {"a-heading": 1}}}))
+    extension("glossary_links").add_terms(app, nodes.section("", term))
+    slugs = app.env.metadata["glossary"]["myst_slugs"]
+    assert slugs["term-head"][1:] == ("term-head", "head") and slugs["a-heading"] == 1
+    extension("glossary_links").add_terms(app, nodes.section())
+    assert set(slugs) == {"term-head", "a-heading"}
