@@ -20,6 +20,7 @@ help:
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
 	@echo "make lint        ruff and the notebooks' rules, in seconds"
+	@echo "make style       how the notebooks are written: a table beside the guide, which stops nothing"
 	@echo "make clean       remove what was built; .venv stays"
 
 # An interrupted installation leaves no stamp, so that the next run goes on with it.
@@ -60,9 +61,15 @@ check: $(READY)
 new-chapter: $(READY)
 	@$(PY) tools/new_chapter.py $(NAME)
 
-lint: $(READY)
+lint:
+	@test -e $(READY) || { echo "make: lint installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
 	@$(PY) -m ruff check --quiet --output-format=concise .
 	@$(PY) -m pytest -q tests/test_notebooks.py
+
+.PHONY: style
+style:
+	@test -e $(READY) || { echo "make: style installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
+	@$(PY) tools/style.py
 
 test: $(READY) $(GLOVE_READY) $(WEIGHTS_READY)
 	@echo "== ruff"

@@ -33,6 +33,8 @@ def steps(paths):
     if any(path.parent.name == "assignments" for path in paths):
         generated = "the student version, the list and the page of exercises"
         found.append((generated, ["tools/make_assignments.py", "--check"]))
+    told = [path for path in paths if path.parent.name != "assignments"]
+    found.append(("how it is written, beside the guide, which stops nothing", ["tools/style.py", *told]))
     return [*found, ("every output, re-executed and compared", ["tools/compare_notebooks.py", *paths])]
 
 
