@@ -3,11 +3,13 @@ SHELL := /bin/sh
 PY := .venv/bin/python
 NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/assignments/*.ipynb)
 READY := .venv/.ready
-SITE_READY := .venv/.ready-site
 GLOVE_READY := .venv/.ready-glove
 WEIGHTS_READY := .venv/.ready-weights
 
-.PHONY: help book test lint check serve notebooks assignments new-chapter site-test clean
+# A container may run as a user without a home folder, for which Jupyter and gensim ask.
+export HOME := $(or $(HOME),$(shell getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6),$(CURDIR)/_build/home)
+
+.PHONY: help book test lint check serve notebooks assignments new-chapter site-test reference-test clean always site-ready
 .DEFAULT_GOAL := help
 
 help:
@@ -17,22 +19,20 @@ help:
 	@echo "make site-test   open every page in Chromium: errors, sliders, screenshots in _build/screenshots"
 	@echo "make check NB=03 everything about chapter 3, in a minute or two: rules, claims, exercises, outputs"
 	@echo "make new-chapter NAME=my_topic   begin the next chapter: a notebook and its evidence that run"
+	@echo "make reference-test   compare the package with PyTorch, in an environment of its own"
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
 	@echo "make lint        ruff and the notebooks' rules, in seconds"
 	@echo "make style       how the notebooks are written: a table beside the guide, which stops nothing"
 	@echo "make clean       remove what was built; .venv stays"
 
-# An interrupted installation leaves no stamp, so that the next run goes on with it.
-$(READY): pyproject.toml constraints.txt
-	@rm -f $@
-	@tools/setup_venv.sh book,test,course
-	@touch $@
+# The script compares what is installed with what is asked for, by content: it installs when pyproject.toml,
+# constraints.txt or Python changed, and leaves the stamp alone when only the times of files did.
+$(READY): always
+	@tools/setup_venv.sh .venv book,test,course
 
-$(SITE_READY): $(READY)
-	@rm -f $@
-	@tools/setup_venv.sh book,test,course,site
-	@touch $@
+site-ready: $(READY)
+	@tools/setup_venv.sh .venv book,test,course,site
 
 # The full GloVe table, against which the vendored subset is tested, is fetched once into the cache folder.
 $(GLOVE_READY): $(READY)
@@ -82,9 +82,14 @@ test: $(READY) $(GLOVE_READY) $(WEIGHTS_READY)
 	@$(PY) tools/build_book.py
 	@$(PY) -m pytest -q tests/site/test_static.py
 
-site-test: $(SITE_READY)
+site-test: site-ready
 	@$(PY) tools/build_book.py
 	@$(PY) -m pytest -q tests/site
+
+# PyTorch is a reference only: .venv, and with it the book, stays free of it.
+reference-test:
+	@tools/setup_venv.sh .venv-reference reference
+	@.venv-reference/bin/python -m pytest -q -m reference $$(grep -l 'mark\.reference' tests/test_*.py)
 
 # A course folder with grades or submissions in it was not only built: it stays.
 clean:
@@ -93,5 +98,5 @@ clean:
 	  else rm -rf "$$path"; fi; done
 	@rmdir _build 2>/dev/null || true
 	@rm -rf book/claims.md .pytest_cache .ruff_cache .hypothesis
-	@find . -path ./.venv -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
-	@echo "Removed what was built; .venv stays (rm -rf .venv removes it too)."
+	@find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+	@echo "Removed what was built; .venv stays (rm -rf .venv .venv-reference removes it too)."

