@@ -1,7 +1,8 @@
 # make book, make test: each does all its own set-up, in .venv. `make help` lists the rest.
 SHELL := /bin/sh
 PY := .venv/bin/python
-NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/assignments/*.ipynb)
+# The longest first, so that two at a time end together: the evidence, the chapters, the assignments.
+NOTEBOOKS := $(foreach folder,notebooks/evidence notebooks notebooks/assignments,$(sort $(wildcard $(folder)/*.ipynb)))
 READY := .venv/.ready
 GLOVE_READY := .venv/.ready-glove
 WEIGHTS_READY := .venv/.ready-weights

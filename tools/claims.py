@@ -246,23 +246,29 @@ def claims_page(root=ROOT):
 
 def _counts(book, rows, found):
     """How many claims there are, by document and by verdict; what belongs to a paper is counted apart."""
-    verdicts = {row["id"]: _verdict_of(row, found) for row in rows}
-    own = {entry["heading"]: [row for row in rows if row["source"] == source and "from" not in row]
-           for source, entry in book.items() if entry["kind"] == "document"}  # fmt: skip
-    papers = [row for row in rows if row.get("from") == "paper" or book[row["source"]]["kind"] == "papers"]
-    lines = {heading: [verdicts[row["id"]] for row in mine] for heading, mine in own.items()}
-    lines["All documents"] = [name for names in lines.values() for name in names]
-    lines["Claims of papers"] = [verdicts[row["id"]] for row in papers]
-    questions = [verdicts[row["id"]] for row in rows if row.get("from") == "question"]
-    shown = [name for name in VERDICTS if any(name in names for names in lines.values())]
-    headings = " | ".join(HEADINGS.get(name, name) for name in shown)
-    table = [f"| | {headings} | all |", "|:--|" + "--:|" * (len(shown) + 1)]
-    for heading, names in lines.items():
-        table.append(f"| {heading} | {' | '.join(str(names.count(name)) for name in shown)} | {len(names)} |")
-    groups = {"Of the documents' own": lines["All documents"], "Of the papers'": lines["Claims of papers"]}
-    said = [told(f"{whose} {{}} claim", names) for whose, names in groups.items() if names]
+    documents, papers, questions = {}, [], []
+    for row in rows:
+        entry, name = book[row["source"]], _verdict_of(row, found)
+        if row.get("from") == "paper" or entry["kind"] == "papers":
+            papers.append(name)
+        elif row.get("from") == "question":
+            questions.append(name)
+        else:
+            documents.setdefault(entry["heading"], []).append(name)
+    own = [name for names in documents.values() for name in names]
+    said = [told("Of the documents' own {} claim", own)] if own else []
+    said += [told("Of the papers' {} claim", papers)] if papers else []
     said += [told("The documents leave open {} question", questions, ": ")] if questions else []
-    return " ".join(said) + "\n\n" + "\n".join(table)
+    return " ".join(said) + "\n\n" + _table({**documents, "All documents": own, "Claims of papers": papers})
+
+
+def _table(lines):
+    """The number of each verdict, a line for each group."""
+    shown = [name for name in VERDICTS if any(name in names for names in lines.values())]
+    rows = [["", *(HEADINGS.get(name, name) for name in shown), "all"], [":--"] + ["--:"] * (len(shown) + 1)]
+    for heading, names in lines.items():
+        rows.append([heading, *(str(names.count(name)) for name in shown), str(len(names))])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def told(what, names, mark=", "):
@@ -305,7 +311,7 @@ def _section(row, found):
 def _quoted(row):
     """The source's words in English and in the original, and where they stand."""
     said = [f"“{_escape(row['words'])}”"] if "words" in row else []
-    said += [f"({_escape(row['original'])})"] if "original" in row else []
+    said += [f"(<span lang=\"ja\">{_escape(row['original'])}</span>)"] if "original" in row else []
     by = f"{{cite:t}}`{row['cites']}`, " if "cites" in row else ""
     second_hand = f"; as summarized {_escape(row['as_summarized'])}" if "as_summarized" in row else ""
     return "> " + "\\\n> ".join([" ".join(said)] * bool(said) + [f"{by}{_escape(row['where'])}{second_hand}"])
@@ -341,8 +347,8 @@ def _write(path, text):
 
 
 def _check(table):
-    measurements()
-    if not table.exists() or table.read_text("utf8") != packaged():
+    measurements(ROOT)
+    if not table.exists() or table.read_text("utf8") != packaged(ROOT):
         raise ValueError(
             "attn_utils/data/claims.json is not what book/claims.yml and the notebooks say. Run: "
             "python tools/claims.py --rows"
@@ -358,9 +364,9 @@ def main(arguments):
         if arguments == ["--check"]:
             _check(table)
             return 0
-        _write(table, packaged())  # first, because notebooks read it
+        _write(table, packaged(ROOT))  # first, because notebooks read it
         if not arguments:
-            _write(ROOT / "book" / "claims.md", claims_page())
+            _write(ROOT / "book" / "claims.md", claims_page(ROOT))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
