@@ -24,7 +24,7 @@ from notebook_cells import (
     told_chapter,
 )
 
-BROKEN = {"numbers_in_the_text_are_pinned", "computed_sentences_compute_their_numbers", "bindings_are_used", "numbers_in_the_text_are_shown"}
+BROKEN = {"numbers_in_the_text_are_pinned", "computed_sentences_compute_their_numbers", "bindings_bind_results_to_sentences", "numbers_in_the_text_are_shown"}
 PINNED = "numbers_in_the_text_are_pinned"
 ANSWERS, BINDS, SAYS, FOLD = 6, 7, 8, 4
 
@@ -148,6 +148,13 @@ def test_values_are_rounded_as_python_rounds_them(value, written, folder):
     assert complaints(folder, f"It is {written}<!--=part--> there.", bound) == []
 
 
+def test_nearly_nothing_does_not_show_nothing():
+    tenth, nothing = stated("It is .1, not .0 at all.")
+    shown = Shown([Cell(1, code("x = f(0, 1)\nprint(x)", prints("0.1012 0.0003\n")))])
+    assert shown.pins(tenth) and not shown.has(nothing)
+    assert Shown([Cell(1, code("print(x)", prints("0.0\n")))]).pins(nothing)
+
+
 def test_what_is_shown_two_sections_before_is_not_near(folder):
     data = told_chapter()
     data["cells"][9:9] = [md("## Measure"), dict(SEEN), md("## Wait\n\nA word."), md("## State\n\nIt is 0.271 there.")]
@@ -170,6 +177,7 @@ def test_a_wide_range_pins_nothing(folder):
     "> **Predict.** Is it (a) 95 %, (b) 50 %, (c) 0.5?\n> More: 77.",
     "<details><summary>(a) 0.95</summary>No.</details>",
     "**3. A 24-layer model has 12 heads. What of it?**\n\n<details><summary>(a) 95</summary>No.</details>",
+    "Over twenty seeds, with a 95% interval; the 90 % confidence interval and its 99% bands.",
     "★★☆ · 15 minutes · 14 points",
     "One, two, 3 of 9, twelve, a dozen.",
     "10. The tenth item.\n11. The next one.",
@@ -189,7 +197,7 @@ def test_what_is_no_result_is_not_read(text):
     ("<details><summary>(a) 12</summary>It is 34.</details>", ["34"]),
     ("**12** of 14 in the 12 layers (of 24).", ["12", "14", "12", "24"]),
     ("It was 2000 in all, in 2000 draws, of 1999 draws.", ["2000", "2000", "1999"]),
-    ("About 30 minutes.", ["30"]),
+    ("About 30 minutes, 27\u00a0% and 28\u202f%.", ["30", "27\u00a0%", "28\u202f%"]),
     ("| a | b |\n|--:|--:|\n| 0.5 | 12 |", ["0.5", "12"]),
     ("![A line that ends at 4.25](x.png)", ["4.25"]),
 ])  # fmt: skip
@@ -275,10 +283,13 @@ def test_a_setting_may_be_typed_where_the_code_has_it(folder):
 def test_bindings_and_marks_belong_together(folder):
     data = told_chapter()
     data["cells"][BINDS] |= {"source": "bind(share=share, idle=2)", "outputs": [prints("share = 0.2712\nidle = 2\n")]}
-    assert broken(read(folder, stamped(data))) == ["bindings_are_used"]
+    assert broken(read(folder, stamped(data))) == ["bindings_bind_results_to_sentences"]
     data = told_chapter()
     data["cells"][ANSWERS]["source"] += " A share<!--=share--> of it."
-    assert broken(read(folder, data)) == ["bindings_are_used"]
+    assert broken(read(folder, data)) == ["bindings_bind_results_to_sentences"]
+    data = told_chapter()
+    data["cells"][BINDS]["source"] = "bind(share=0.2712)"
+    assert broken(read(folder, stamped(data))) == ["bindings_bind_results_to_sentences"]
 
 
 def test_the_evidence_is_held_to_it_too(folder):

@@ -175,7 +175,6 @@ edit("plain_python", PRINTS, "print", "%matplotlib inline\nprint")
 edit("plain_python", PRINTS, "print", "!pip install x\nprint")
 edit("plain_python", PRINTS, "print", "os.system('ls')\nprint")
 edit("no_trailing_semicolons", PRINTS, "print(sum(scores))", "print(sum(scores));  # quiet")
-edit("functions_are_short", PRINTS, "print", "def f():\n" + "    x = 1\n" * 14 + "print")
 edit("matrix_products_have_shapes", PRINTS, "  # (n, n)", "")
 for always in ("True", "x == x", "(x > 1, 'text')", "len(x) >= 0", "x > 1 or True", "'text'", "1 < 2", "len('abc') == 3"):
     edit("assertions_can_fail", ASSERT, "assert alt(z) > 1", f"assert alt(z) > 1\nassert {always}")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from lint import CHAPTER, EVIDENCE, RULES, load, rules_for
+from lint.questions import answers
 from notebook_cells import (
     ALT,
     BOOK,
@@ -194,6 +195,24 @@ def test_answers_may_open_in_several_ways(opens, folder):
     data = told_chapter()
     data["cells"][ANSWERS]["source"] = data["cells"][ANSWERS]["source"].replace("It is (a).", opens)
     assert broken(read(folder, stamped(data))) == []
+
+
+def test_a_cell_may_answer_and_begin_the_next_section(folder):
+    data = told_chapter()
+    asked = "\n\n## 1.2 Go on\n\n" + PREDICT.replace("the numbers. Their", "the other numbers. The second")
+    data["cells"][ANSWERS]["source"] += asked
+    data["cells"][EXPLORES + 1 : EXPLORES + 2] = [code("assert tell(z) > 1"), md("It is (c).\n\n## 1.3 Stop\n\nEnough.")]
+    nb = read(folder, notebook(data["cells"]))
+    assert broken(nb) == []
+    assert [letter for *_, letter in answers(nb)] == ["a", "c"]
+
+
+def test_evidence_may_conclude_in_the_cell_that_begins_the_next_section(folder):
+    data = evidence()
+    data["cells"][CONCLUDES]["source"] += "\n\n## Set up more\n\nNothing is claimed."
+    assert broken(read(folder, data, "evidence/01_test.ipynb")) == []
+    data["cells"][CONCLUDES]["source"] = data["cells"][CONCLUDES]["source"].replace("**Concluded.**", "")
+    assert broken(read(folder, data, "evidence/01_test.ipynb")) == ["sections_claim_and_conclude"]
 
 
 def test_an_answer_may_be_a_computed_sentence(folder):

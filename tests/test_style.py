@@ -27,6 +27,11 @@ def test_words_are_those_that_a_reader_reads():
     assert words("<details><summary>One</summary>two</details>\n\n```python\nx = 1\n```") == 2
 
 
+def test_the_longest_function_is_counted_folded_or_not(tmp_path):
+    cells = [folded("two functions", "def f():\n    return 1\n\ndef g(x):\n    y = x\n\n    return y"), code("h = lambda x: x")]
+    assert style(read(lay_out(tmp_path, two_tier=True), notebook(cells)))["longest function"] == 4
+
+
 def test_a_computed_sentence_stands_between_two_cells(tmp_path):
     folder = lay_out(tmp_path, two_tier=True)
     one, two = [code("a = 1"), code("b = 2")], [code("c = 3"), code("d = 4")]

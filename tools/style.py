@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))  # the rules know how to read a notebook
 from lint import CHAPTER, EVIDENCE, Book, load  # noqa: E402
 from lint.page import without_code  # noqa: E402
 from lint.questions import answers, predictions  # noqa: E402
+from lint.syntax import functions  # noqa: E402
 
 GUIDE = {  # column -> what a chapter of the design has, as it is printed; evidence has no limit
     "words": "1200-1800",
@@ -26,6 +27,7 @@ GUIDE = {  # column -> what a chapter of the design has, as it is printed; evide
     "right": "a, b, c equally",
     "printing": "few",
     "longest cell": "mostly 5",
+    "longest function": "mostly < 15",
     "longest paragraph": "short",
 }
 
@@ -41,8 +43,13 @@ def style(nb):
         "right": right_letters(nb),
         "printing": sum(map(prints, nb.visible)),
         "longest cell": max(lengths, default=0),
+        "longest function": max(map(lines_of, functions(nb).values()), default=0),
         "longest paragraph": max(map(words, paragraphs(nb)), default=0),
     }
+
+
+def lines_of(function):
+    return function.end_lineno - function.lineno + 1
 
 
 def words(text):

@@ -22,7 +22,7 @@ from .syntax import call_name, calls, calls_anywhere, constant_texts, given_to, 
 
 NUMBER = re.compile(
     r"(?<![\w.,\\#])(?<!\D/)(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+)(?:e(?P<power>[+-]?\d+))?"
-    r"(?P<percent> ?\\?%| percent\b)?(?:[A-Za-z×-]*)(?P<bound><!--=\s*(?P<name>\w+)\s*-->)?"
+    r"(?P<percent>[ \u00a0\u202f]?\\?%| percent\b)?(?:[A-Za-z×-]*)(?P<bound><!--=\s*(?P<name>\w+)\s*-->)?"
 )
 PLACES = "chapter section exercise assignment equation figure table theorem lemma proposition footnote page version".split()
 PLACE = rf"(?:{'|'.join(PLACES)}|eq\.|fig\.|p\.|python|appendix|corollary)"
@@ -36,6 +36,7 @@ EXEMPT = {  # what has digits and is no result
     "the number of an item": r"(?m)^\s*\d+\. ",
     "a place in a text": rf"(?i)\b{PLACE} \(?\d+(?:\.\d+)*\)?",
     "places in a text": rf"(?i)\b{MANY} \(?\d+(?:\.\d+)*\)?(?:(?:,? and |, | to | or |–)\(?\d+(?:\.\d+)*\)?)*",
+    "a level of confidence": r"\b\d+[ \u00a0\u202f]?%(?= (?:confidence )?(?:intervals?|bands?)\b)",
     "a rating": r"★+☆* · \d+ minutes(?: · \d+ points?)?",
     "a name with digits": r"\b(?=[\w.-]*\d)[A-Za-z_]\w*(?:[.-]\d\w*|-[A-Za-z]\w*)*|\b\d+-(?:bit|byte)\b",
     "a power of ten": r"[−-]?\d+[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+",
@@ -125,8 +126,11 @@ class Shown:
 
     def has(self, number):
         half = number.unit / 2
+        values = [value for value in self.values if number.unit >= 1 or not is_whole(value)]
+        if number.value == 0:  # nearly nothing is not nothing
+            return any(value == 0 for value in values)
         ranges = [number.value - half <= low and high <= number.value + half for low, high in self.ranges]
-        return any(number.like(value) for value in self.values if number.unit >= 1 or not is_whole(value)) or any(ranges)
+        return any(map(number.like, values)) or any(ranges)
 
     def pins(self, number):
         """Whether it is shown, and none of its nine neighbors is."""
@@ -148,7 +152,7 @@ def decimal(node):
 
 def values_in(text):
     """Every number in an output; a percentage as a fraction."""
-    for digits, power, percent in re.findall(r"(\d[\d_,]*\.?\d*|\.\d+)(?:e([+-]?\d+))?( ?%)?", text.replace("_", "")):
+    for digits, power, percent in re.findall(r"(\d[\d_,]*\.?\d*|\.\d+)(?:e([+-]?\d+))?([ \u00a0\u202f]?%)?", text.replace("_", "")):
         whole = re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d*)?", digits)
         for part in [digits.replace(",", "")] if whole else digits.split(","):
             if part.strip("."):
@@ -254,15 +258,18 @@ def texts_of(call, cell):
 
 
 @rule(CHAPTER, EVIDENCE, two_tier=True)
-def bindings_are_used(nb):
-    """A name that no sentence uses, or a mark that follows no number, is a slip."""
-    text = "\n\n".join(cell.source for cell in nb.own_markdown)
-    marks = re.findall(r"<!--=\s*(\w+)\s*-->", text)
+def bindings_bind_results_to_sentences(nb):
+    """A name is bound to what a cell computed, a sentence uses it, and its mark follows a number."""
+    marks = re.findall(r"<!--=\s*(\w+)\s*-->", "\n\n".join(cell.source for cell in nb.own_markdown))
     read = [number.name for cell in nb.own_markdown for number in stated(cell.source) if number.name]
-    idle = sorted(set(bindings(nb)) - set(marks))
+    given = [(cell, keyword) for cell in nb.taught for call in calls(cell, "bind") for keyword in call.keywords]
+    idle = [(cell, keyword.arg) for cell, keyword in given if keyword.arg and keyword.arg not in marks]
+    typed_in = [(cell, keyword.arg) for cell, keyword in given if not names_in(keyword.value)]
     loose = sorted(name for name in set(marks) if marks.count(name) > read.count(name))
-    return [nb.say(None, f"{name} is bound, but no sentence has <!--={name}-->", "Use it or remove it") for name in idle] + [
-        nb.say(None, f"<!--={name}--> follows no number", "Put it right behind the number and its %") for name in loose
+    return [
+        *(nb.say(cell, f"{name} is bound, but no sentence has <!--={name}-->", "Use it or remove it") for cell, name in idle),
+        *(nb.say(cell, f"{name} is bound to a typed number", "Bind it to what a cell computed") for cell, name in typed_in),
+        *(nb.say(None, f"<!--={name}--> follows no number", "Put it right behind the number and its %") for name in loose),
     ]
 
 

@@ -82,5 +82,24 @@ def sections(nb):
     return found
 
 
+def parts(nb):
+    """[heading, [(cell, text), ...]] of each level-2 section, to the word: a cell may end one and begin the next.
+
+    The text of a code cell is what its outputs say in Markdown.
+    """
+    found = [["", []]]
+    for cell in nb.cells:
+        if cell.kind != "markdown":
+            found[-1][1].append((cell, "\n\n".join(cell.mime("text/markdown"))))
+            continue
+        pieces = re.split(r"^(?=## )", cell.source, flags=re.M)
+        for piece in filter(str.strip, pieces):
+            title = re.match(r"## +(.+)", piece)
+            if title:
+                found.append([title[1], []])
+            found[-1][1].append((cell, piece))
+    return found
+
+
 def text_of(cells):
     return "\n\n".join(cell.source for cell in cells if cell.kind == "markdown")

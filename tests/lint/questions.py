@@ -2,7 +2,7 @@
 
 import re
 
-from .page import sections, text_of, without_code
+from .page import parts, sections, text_of, without_code
 from .registry import CHAPTER, rule
 
 
@@ -70,20 +70,22 @@ def predictions_are_answered_after_the_run(nb):
 
 def answers(nb):
     """(cell, quote, whether it is answered before the run, letter or None) for each Predict block of a chapter."""
-    for _, cells in sections(nb):
-        blocks = [(i, quote) for i, cell in enumerate(cells) if "exercises" not in cell.tags
-                  for quote in predictions(cell.source if cell.kind == "markdown" else "")]  # fmt: skip
-        for start, quote in blocks:
-            end = min((i for i, _ in blocks if i > start), default=len(cells))
-            run = next((i for i in range(start + 1, len(cells)) if cells[i].kind == "code"), len(cells))
-            rest = cells[start].source.partition(quote)[2]
-            early = opening_letter([rest, *map(told, cells[start + 1 : run])])
-            yield cells[start], quote, early is not None, opening_letter(map(told, cells[run : max(end, run) + 1]))
+    for _, section in parts(nb):
+        own = [(cell, piece) for cell, text in section if "exercises" not in cell.tags for piece in cut(text)]
+        for place, (cell, quote) in enumerate(own):
+            if not predictions(quote):
+                continue
+            after = own[place + 1 :]
+            run = next((i for i, (cell, _) in enumerate(after) if cell.kind == "code"), len(after))
+            end = next((i for i, (_, text) in enumerate(after) if predictions(text)), len(after))
+            texts = [text for _, text in after]
+            yield cell, quote, bool(opening_letter(texts[: min(run, end)])), opening_letter(texts[run:end])
 
 
-def told(cell):
-    """What a cell says in words: its Markdown, or that of its outputs."""
-    return cell.source if cell.kind == "markdown" else "\n\n".join(cell.mime("text/markdown"))
+def cut(text):
+    """A text in pieces, so that each Predict block is one of its own."""
+    quotes = "|".join(map(re.escape, predictions(text)))
+    return re.split(f"({quotes})", text) if quotes else [text]
 
 
 def opening_letter(texts):
@@ -103,11 +105,6 @@ def predictions_can_be_lost(nb):
     if len(letters) < 4 or len(set(letters)) > 1:
         return []
     return [nb.say(None, f"({letters[0]}) is right in all {len(letters)} predictions", "Put the options in another order")]
-
-
-def options(text):
-    """(letter, summary, feedback) of every folded option."""
-    return re.findall(r"<details>\s*<summary>\s*\(?([a-z])\)(.*?)</summary>(.*?)</details>", text, re.S)
 
 
 def questions(text):

@@ -59,20 +59,6 @@ def code_lines_fit_the_page(nb):
 
 
 @rule()
-def functions_are_short(nb):
-    found = []
-    for cell in nb.taught:
-        for node in ast.walk(cell.tree()):
-            if isinstance(node, ast.FunctionDef):
-                body = cell.source.splitlines()[node.lineno - 1 : node.end_lineno]
-                length = sum(bool(line.strip()) for line in body)
-                if length >= 15:
-                    do = "Keep it under 15: split it, or give it a place in attn_utils"
-                    found.append(nb.say(cell, f"{node.name}() has {length} lines", do))
-    return found
-
-
-@rule()
 def matrix_products_have_shapes(nb):
     do = "Add a trailing comment with the shape, such as  # (n_queries, n_keys)"
     found = []

@@ -2,7 +2,7 @@
 
 import re
 
-from .page import headings, sections, text_of, without_code
+from .page import headings, parts, sections, text_of, without_code
 from .registry import CHAPTER, EVIDENCE, rule
 from .syntax import calls
 
@@ -113,15 +113,15 @@ FREE = r"(?i)\b(?:set[- ]?up|notes?|setting|read (?:further|on|more)|further rea
 def sections_claim_and_conclude(nb):
     """Each section states a claim and what would refute it; one that reports a row of the ledger concludes."""
     found = []
-    for title, cells in sections(nb)[1:]:
+    for title, section in parts(nb)[1:]:
         if re.search(FREE, title):
             continue
-        text = without_code(text_of(cells))
+        text = without_code("\n\n".join(text for _, text in section))
         wanted = {"**Claim.**": "what is claimed", "**It would be refuted by**": "what would refute it"}
-        if any(calls(cell, "report") for cell in cells):
+        if any(calls(cell, "report") for cell, _ in section):
             wanted["**Concluded.**"] = "what came out"
         for mark, what in wanted.items():
             if len(re.findall(r"\w+", text.partition(mark)[2].split("**")[0])) < 4:
-                found.append(nb.say(cells[0], f"the section {title!r} does not say {what}", f'Say it after "{mark}"'))
+                do = f'Say it after "{mark}"'
+                found.append(nb.say(section[0][0], f"the section {title!r} does not say {what}", do))
     return found
-
