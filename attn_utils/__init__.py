@@ -5,6 +5,7 @@ loaded when it is first asked for, so that the set-up cell can call install_miss
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 
 __version__ = "0.1.0"
 
@@ -35,12 +36,13 @@ __all__ = sorted(_ROOM_OF)
 
 
 def __getattr__(name):
-    """Import an exported name from its room at its first use (PEP 562)."""
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
-    globals()[name] = value
-    return value
+    """Import an exported name, or a room such as attn_utils.spectra, at its first use (PEP 562)."""
+    if name in _ROOM_OF:
+        globals()[name] = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+        return globals()[name]
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -283,12 +283,12 @@ def alternatives_stay_finite_and_keep_their_type(m):
             np.testing.assert_allclose(m.softmax1(big)[0], [1, 0, 0])
             np.testing.assert_allclose(m.sink_softmax(big, -6e4)[1], [1 / 3, 1 / 3, 0], rtol=2e-3)
             np.testing.assert_allclose(m.sink_softmax(big, 6e4)[0], [1 / 2, 0, 0])
-    for function in (m.softmax1, m.relu, m.sigmoid):
+    for function in m.WEIGHTINGS.values():
         assert function([1, 2, 3]).dtype == np.float64
 
 
 def alternatives_fit_into_attention(m):
-    for weighting in (m.softmax1, m.relu, m.sigmoid, lambda s: m.sink_softmax(s, 0.3)):
+    for weighting in (*m.WEIGHTINGS.values(), lambda s: m.sink_softmax(s, 0.3)):
         output, weights = m.attention(Q, K, V, mask=m.causal_mask(7)[:5], weighting=weighting)
         scores = np.where(m.causal_mask(7)[:5], Q @ np.swapaxes(K, -1, -2) / np.sqrt(8), -np.inf)
         np.testing.assert_allclose(weights, weighting(scores), rtol=1e-12)
@@ -296,7 +296,7 @@ def alternatives_fit_into_attention(m):
 
 
 def bad_input_of_alternatives_is_named(m):
-    for function in (m.softmax1, m.relu, m.sigmoid, lambda s: m.sink_softmax(s, 0.0)):
+    for function in (*m.WEIGHTINGS.values(), lambda s: m.sink_softmax(s, 0.0)):
         raises(lambda f=function: f(np.zeros((2, 0))), "at least one")
         raises(lambda f=function: f(1.0), "at least one")
         raises(lambda f=function: f([1, np.nan]), "NaN")
@@ -309,6 +309,21 @@ def bad_input_of_alternatives_is_named(m):
         raises(lambda sink=sink: m.sink_softmax(scores, sink), "sink", str(sink.shape))
     raises(lambda: m.sink_softmax(scores, np.nan), "sink")
     raises(lambda: m.sink_softmax(scores, -np.inf), "sink")
+
+
+def every_weighting_keeps_what_is_promised(m):
+    """Masked places get nothing, half precision stays what it is, a constant added to no axis but its own counts."""
+    scores = RNG.normal(size=(3, 6))
+    scores[:, 4:] = -np.inf
+    scores[2] = -np.inf
+    for function in (*m.WEIGHTINGS.values(), lambda s, axis=-1: m.sink_softmax(s, 0.3, axis)):
+        weights = function(scores)
+        assert (weights[:, 4:] == 0).all() and (weights[2] == 0).all() and np.isfinite(weights).all()
+        np.testing.assert_allclose(function(scores.T, axis=0), weights.T, rtol=1e-12)
+        for dtype in (np.float16, np.float32, np.float64):
+            assert function(scores.astype(dtype)).dtype == dtype
+        half = function(np.zeros((1, 70_000), np.float16)).astype(float)
+        np.testing.assert_allclose(half, function(np.zeros((1, 70_000))), atol=6e-8)  # a step of float16's smallest
 
 
 CHECKS = [check for name, check in list(globals().items()) if callable(check) and name not in ("reference", "raises")]

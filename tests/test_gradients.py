@@ -9,8 +9,10 @@ from autograd.test_util import check_grads
 from scipy import stats
 
 import attn_utils
-from attn_utils import causal_mask
+from attn_utils import causal_mask, spectra, weightings
 from attn_utils.gradients import (
+    NORMS,
+    WEIGHTINGS,
     attend,
     center_tokens,
     cross_entropy,
@@ -99,15 +101,16 @@ def test_gradients_of_a_softmax_with_a_sink(sink):
 
 def test_no_gradient_reaches_a_masked_score():
     scores = np.array([[1.0, -np.inf, 2.0], [-np.inf] * 3])
-    for weighting in (softmax, softmax1, relu, sigmoid, lambda s: sink_softmax(s, 0.4)):
+    for weighting in (*WEIGHTINGS.values(), lambda s: sink_softmax(s, 0.4)):
         gradient = grad(lambda s, w=weighting: anp.sum(w(s) ** 2))(scores)
         assert np.isfinite(gradient).all() and gradient[0, 1] == 0 and (gradient[1] == 0).all()
 
 
-@pytest.mark.parametrize("weighting", [softmax1, relu, sigmoid])
-def test_attend_with_another_weighting(weighting):
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_attend_with_another_weighting(name):
+    weighting = WEIGHTINGS[name]
     Q, K, V = (RNG.normal(size=(2, 4, 3)) for _ in range(3))
-    plain = getattr(attn_utils.weightings, weighting.__name__)
+    plain = weightings.WEIGHTINGS[name]
     ours = attend(Q, K, V, mask=causal_mask(4), weighting=weighting)
     theirs = attn_utils.attention(Q, K, V, mask=causal_mask(4), weighting=plain)
     np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12)
@@ -142,7 +145,7 @@ def test_squared_error_value_and_gradient():
 # ------------------------------------------------ the parts of a Transformer (chapter 5)
 
 
-@pytest.mark.parametrize("function", [rms_norm, layer_norm, gelu, center_tokens, mean_token])
+@pytest.mark.parametrize("function", [*NORMS.values(), gelu, center_tokens, mean_token])
 def test_gradients_of_the_parts(function):
     X = RNG.normal(size=(2, 3, 4))
     weigh = RNG.normal(size=function(X).shape)
@@ -161,7 +164,7 @@ def test_the_norms_are_what_they_are_called():
 
 def test_gradients_of_the_norms_where_epsilon_counts():
     X = RNG.normal(size=(3, 4))  # the mean square is about epsilon
-    for norm in (rms_norm, layer_norm):
+    for norm in NORMS.values():
         check_grads(lambda x, norm=norm: anp.sum(norm(x, 1.0) ** 3), modes=["rev"], order=1)(X)
     assert np.isfinite(grad(lambda x: anp.sum(layer_norm(x) ** 3))(np.zeros((2, 3)))).all()
 
@@ -174,7 +177,7 @@ def test_gelu_is_near_its_definition():
 
 def test_center_tokens_is_that_of_spectra():
     X = RNG.normal(size=(2, 5, 3)) + 4
-    np.testing.assert_allclose(center_tokens(X), attn_utils.spectra.center_tokens(X), atol=1e-12)
+    np.testing.assert_allclose(center_tokens(X), spectra.center_tokens(X), atol=1e-12)
 
 
 @pytest.mark.parametrize("models", [(), (2,), (2, 3)])

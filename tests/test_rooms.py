@@ -63,6 +63,12 @@ def test_every_exported_name_is_there():
         attn_utils.no_such_name  # noqa: B018
 
 
+def test_a_room_is_reached_through_the_package():
+    code = "import attn_utils; print(attn_utils.spectra.stable_rank.__name__, attn_utils.pretrained.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "stable_rank attn_utils.pretrained\n", done.stderr
+
+
 def test_rooms_are_small():
     lengths = {room: len(path.read_text("utf8").splitlines()) for room, path in ROOMS.items()}
     long = {room: n for room, n in lengths.items() if n > LONGEST and not room.startswith("checks.")}

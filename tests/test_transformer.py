@@ -11,7 +11,16 @@ from autograd.test_util import check_grads
 
 import attn_utils
 from attn_utils import causal_mask, dct_graying, svd_graying
-from attn_utils.gradients import cross_entropy, gelu, layer_norm, relu, rms_norm, sink_softmax, softmax1, squared_error
+from attn_utils.gradients import (
+    NORMS,
+    WEIGHTINGS,
+    cross_entropy,
+    gelu,
+    layer_norm,
+    rms_norm,
+    sink_softmax,
+    squared_error,
+)
 from attn_utils.training import fit
 from attn_utils.transformer import combine, condition_layers, init_transformer, project, split_layers, transformer
 from attn_utils.vision_transformer import classifier, embed_patches, init_classifier, read_off
@@ -62,7 +71,7 @@ def test_equals_the_forward_pass_written_out(kinds, skip):
 
 def test_other_weightings_no_mask_and_no_batch():
     params, X = draw(2, 2, 6), RNG.normal(size=(5, 6))
-    for weighting in (softmax1, relu):
+    for weighting in WEIGHTINGS.values():
         output, weights = transformer(params, X, weighting=weighting)
         expected, rows = written_out(params, X, None, None, True, weighting)
         np.testing.assert_allclose(output, expected, rtol=1e-10)
@@ -271,7 +280,7 @@ def test_graying_comes_first_and_is_for_data():
 
 def test_float32_stays_float32_with_all_switches():
     params, X = init_transformer(RNG, 2, 2, 4, d_ff=6, models=(2,)), RNG.normal(size=(2, 3, 5, 4)).astype(np.float32)
-    for norm in (None, rms_norm, layer_norm):
+    for norm in (None, *NORMS.values()):
         switches = {"norm": norm, "center_values": True, "graying": lambda X: dct_graying(X, 0.5)}
         gradients = grad(lambda p, s=switches: squared_error(transformer(p, X, **s)[0], X))(params)
         assert {value.dtype for value in gradients.values()} == {np.dtype(np.float32)}
