@@ -11,6 +11,8 @@ from string import Formatter
 
 import numpy as np
 
+from attn_utils.figures import say, table
+
 VERDICTS = ("reproduced", "reproduced with a condition", "differs", "answered", "not testable here", "not measured yet")
 _reported = {}  # claim id -> (here, verdict) reached in this kernel, for ledger()
 
@@ -44,20 +46,16 @@ def ledger(chapter):
     chapter   its number
 
     In the evidence, and in a chapter that reports its claims itself, the verdicts are those reached in this
-    kernel. In a chapter whose evidence reports them they are read from data/claims.json. Outside a notebook the
-    rows are printed. A chapter without claims shows one sentence.
+    kernel. In a chapter whose evidence reports them they are read from data/claims.json. A chapter without claims
+    shows one sentence.
 
     Raises RuntimeError when a claim that this notebook has to report was not reported yet.
     """
     rows = [row for row in claims().values() if chapter in row["chapter"]]
+    if not rows:
+        return say(f"None of the claims in the ledger belongs to chapter {chapter}.")
     _refuse_silence(rows, chapter)
-    found = [_found(row, chapter) for row in rows]
-    import IPython
-
-    if IPython.get_ipython() is None:  # a plain Python script shows no Markdown
-        print("\n".join(" | ".join([row["id"], *entry[:2]]) for row, entry in zip(rows, found, strict=True)))
-    else:
-        IPython.display.display(IPython.display.Markdown(_table(rows, found) or _nothing(chapter)))
+    table(_columns(rows, [_found(row, chapter) for row in rows]))
 
 
 def _refuse_silence(rows, chapter):
@@ -92,19 +90,16 @@ def standing(row):
     return f"not measured yet: {row['open']}" if "open" in row else "not measured yet"
 
 
-def _table(rows, found):
-    """The Markdown of a table; its first column links to the cells that measured."""
-    lines = ["| The claim | The source | Measured here | Verdict |", "|:--|:--|:--|:--|"] if rows else []
+def _columns(rows, found):
+    """The columns of the table; the claims link to the cells that measured them."""
+    columns = {"The claim": [], "The source": [], "Measured here": [], "Verdict": []}
     for row, (here, outcome, link) in zip(rows, found, strict=True):
         claim = in_markdown(row["says"][0].upper() + row["says"][1:])
         name, colon, why = outcome.partition(": ")
-        cells = [f"[{claim}]({link})" if link else claim, in_markdown(row["theirs"]), in_markdown(here)]
-        lines.append(f"| {' | '.join(cells)} | *{name}*{colon}{in_markdown(why)} |")
-    return "\n".join(lines)
-
-
-def _nothing(chapter):
-    return f"None of the claims in the ledger belongs to chapter {chapter}."
+        cells = f"[{claim}]({link})" if link else claim, in_markdown(row["theirs"]), in_markdown(here)
+        for column, cell in zip(columns.values(), (*cells, f"*{name}*{colon}{in_markdown(why)}"), strict=True):
+            column.append(cell)
+    return columns
 
 
 def in_markdown(text):
