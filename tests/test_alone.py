@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -147,6 +148,15 @@ def test_setup_cell_installs_a_wheel(fresh_reader, wheel):
     again = fresh_reader.run(f"{setup_cell()}\n{FACTS}", source="/nowhere")  # nothing left to install
     assert again.stdout == first.stdout, again.stderr
     assert fresh_reader.run(VERSIONS).stdout == before != ""
+
+
+def test_the_wheel_names_every_license_and_carries_the_texts(wheel):
+    with zipfile.ZipFile(wheel) as content:
+        [about] = [name for name in content.namelist() if name.endswith(".dist-info/METADATA")]
+        named = content.read(about).decode("utf8").splitlines()
+        texts = {name.split("/licenses/")[1] for name in content.namelist() if ".dist-info/licenses/" in name}
+    assert "License-Expression: MIT AND CC-BY-4.0 AND PDDL-1.0" in named
+    assert texts == {"LICENSE", "LICENSE-TEXT", "attn_utils/data/README.md"}
 
 
 def test_setup_cell_names_a_folder_without_the_package(reader, tmp_path):

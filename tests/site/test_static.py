@@ -8,6 +8,7 @@ import yaml
 from html_rules import ROOT, RULES, STYLE_LOADS, Site
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+PACKAGED = json.loads((ROOT / "attn_utils" / "data" / "claims.json").read_text(encoding="utf-8"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 
 
@@ -63,6 +64,30 @@ def test_claims_page_lists_all_claims(site):
     assert len(claims) >= 50
     shown = {tag.get_text() for tag in site.pages["book/claims.html"].soup.find_all("code")}
     assert not [claim for claim in claims if claim not in shown], "claims that the page does not show"
+
+
+def test_each_claim_links_to_the_cell_that_measured_it(site):
+    """The anchors themselves are checked by links_resolve."""
+    links = {tag["href"] for tag in site.pages["book/claims.html"].soup.find_all("a", href=True)}
+    measured = [(row["id"], one["notebook"]) for row in PACKAGED for one in row.get("measured", [])]
+    wanted = {f"../notebooks/{notebook.removesuffix('.ipynb')}.html#claim-{name}" for name, notebook in measured}
+    assert wanted and wanted <= links
+
+
+def test_the_ledger_of_a_chapter_is_a_table_that_links_to_the_cells(site):
+    for chapter in {number for row in PACKAGED for number in row["chapter"]}:
+        [page] = [page for name, page in site.pages.items() if name.startswith(f"notebooks/{chapter:02d}_")]
+        headings = [table for table in page.soup.find_all("table") if "Measured here" in table.get_text()]
+        assert len(headings) == 1, f"{page.name}: one ledger, set as a table"
+        links = {tag["href"].split("#")[-1] for tag in headings[0].find_all("a", href=True)}
+        measured = [row["id"] for row in PACKAGED for one in row.get("measured", []) if one["chapter"] == chapter]
+        assert links == {f"claim-{name}" for name in measured}
+
+
+def test_the_site_ships_the_licenses_of_its_parts(built):
+    texts = {path.name: path.read_text("utf8") for path in (built / "_static" / "licenses").iterdir()}
+    assert "Apache License" in texts["django-static-mathjax.txt"] and "Plotly" in texts["plotly.txt"]
+    assert (built / "_static" / "mathjax").is_dir() and (built / "_static" / "plotly").is_dir()
 
 
 def test_styles_load_nothing_from_elsewhere(built):
