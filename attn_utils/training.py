@@ -1,4 +1,4 @@
-"""Training in the open: Adam, one loop that says what went wrong, and a progress bar that leaves no trace.
+"""Training in the open: Adam, and one loop that says what went wrong.
 
 Losses are written with `import autograd.numpy as np` and the pieces of gradients.py.
 """
@@ -10,6 +10,7 @@ from autograd import value_and_grad
 from autograd.extend import SparseObject, defvjp, primitive, vspace
 
 from attn_utils.inputs import check_rng, whole_number
+from attn_utils.progress import Progress
 
 
 def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_decay=0.0, on_step=None, progress=True):
@@ -38,7 +39,8 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
     step_loss = value_and_grad(lambda vectors, *drawn: loss(unpack(vectors), *drawn))
     losses = []
-    with _Progress(steps, progress) as bar:
+    often = max(1, steps // 50)  # a bar that moves at every step would take longer than the steps
+    with Progress(steps, "training", wanted=progress) as bar:
         try:
             for step in range(1, steps + 1):
                 drawn = _check_batch(batch(rng))
@@ -49,7 +51,8 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
                 for kind, gradient in gradients.items():
                     vectors[kind] = _adam(vectors[kind], gradient, *moments[kind], step, rate, weight_decay, *betas)
                 losses.append(float(value))
-                bar.show(step, losses[-1])
+                if step % often == 0 or step == steps:
+                    bar.show(step, f"loss {losses[-1]:.3f}")
                 if on_step is not None:
                     stop = on_step(step, unpack(vectors))
                     if isinstance(stop, (bool, numpy.bool_)) and stop:
@@ -163,31 +166,3 @@ def _check_finite(step, value, gradients, unpack):
         raise FloatingPointError(
             f"at step {step} {where} is not finite (loss {float(value):.4g}). Lower lr, or look for a division by zero."
         )
-
-
-class _Progress:
-    """A progress bar in a live kernel. Only the widget's view is displayed, which stored outputs do not keep."""
-
-    def __init__(self, steps, wanted):
-        self.steps, self.widget = steps, None
-        if wanted:
-            from attn_utils.outputs import show_widget
-
-            self.widget = show_widget(self._make)
-
-    def _make(self):
-        import ipywidgets
-
-        return ipywidgets.IntProgress(max=self.steps, description="training")
-
-    def show(self, step, loss):
-        if self.widget is not None and (step % max(1, self.steps // 50) == 0 or step == self.steps):
-            self.widget.value = step
-            self.widget.description = f"loss {loss:.3f}"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if self.widget is not None:
-            self.widget.close()

@@ -31,7 +31,7 @@ def shop(tmp_path, monkeypatch):
     shop = Shop(tmp_path / "shop", monkeypatch)
 
     def copy(command, folder, package):
-        with fetch.Progress(package) as bar:
+        with fetch.show_progress(package) as bar:
             bar.show(len(shutil.copy(shop.wheel, folder)) * 10**6)
         return 0, ""
 
