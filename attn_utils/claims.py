@@ -114,7 +114,9 @@ def verdict(row, value, facts=None):
     told = _texts(row, facts or {})
     name, why = judge(row, value)
     if why and why not in told:
-        raise ValueError(f"{row['id']}: the verdict on {_format(value)} is {name!r}, and its row has no `{why}` to say why.")
+        raise ValueError(
+            f"{row['id']}: the verdict on {_format(value)} is {name!r}, and its row has no `{why}` to say why."
+        )
     return f"{name}: {told[why]}" if why else name
 
 
@@ -230,7 +232,9 @@ def _kind(row, value):
     except ValueError:  # lists of several lengths
         kinds, shape = set(), ()
     if len(kinds) != 1:
-        raise ValueError(f"{row['id']}: got {value!r}, expected one value or several of one kind. Pass what was measured.")
+        raise ValueError(
+            f"{row['id']}: got {value!r}, expected one value or several of one kind. Pass what was measured."
+        )
     return kinds.pop(), shape
 
 

@@ -391,23 +391,23 @@ def small_book(tmp_path):
 
 def test_the_page_lists_every_row(small_book):
     page = tool.claims_page(small_book(LINE, TWO))
-    assert "of 2 claims, 1 is reproduced and 1 is reproduced with a condition." in page
+    assert "Of the documents' own 2 claims, 1 is reproduced and 1 is reproduced with a condition." in page
     assert "| A blog | 1 | 1 | 2 |" in page and "| All documents | 1 | 1 | 2 |" in page
     assert "[reproduced]{.verdict .verdict-reproduced} ([chapter 1](../notebooks/01_first.ipynb#claim-one))" in page
     assert "<br>Source: 5<br>Here: 5.1" in page and "\\$5 and \\`x\\_y\\`" in page
     assert "[reproduced with a condition]{.verdict .verdict-condition}: on S" in page
     assert "[not measured yet]{.verdict .verdict-open} (chapter 2)" in page
-    assert "> “it \\*does\\*” (です)\\\n> line 1" in page
+    assert "> “it \\*does\\*” (<span lang=\"ja\">です</span>)\\\n> line 1" in page
     assert "- **Where it is:** no address was found" in page and "{cite:t}`vaswani2017`" in page
 
 
 def test_papers_and_questions_are_counted_apart(small_book):
     root = small_book(LINE, TWO, "why | source: why | here: 1 | answered: because", more=OF_A_PAPER + QUESTION + OPEN)
     page = tool.claims_page(root)
-    assert "of 3 claims, 1 is reproduced, 1 is reproduced with a condition and 1 is not measured yet." in page
-    assert "| All documents | 1 | 1 | 0 | 0 | 1 | 3 |" in page
-    assert "| Claims of papers | 0 | 0 | 0 | 1 | 0 | 1 |" in page
-    assert "| Open questions | 0 | 0 | 1 | 0 | 0 | 1 |" in page
+    assert "Of the documents' own 3 claims, 1 is reproduced, 1 is reproduced with a condition and 1 is not measured yet." in page
+    assert "Of the papers' 1 claim, 1 is not testable here. The documents leave open 1 question: 1 is answered." in page
+    assert "| All documents | 1 | 1 | 0 | 1 | 3 |" in page
+    assert "| Claims of papers | 0 | 0 | 1 | 0 | 1 |" in page
     assert "> {cite:t}`ji2025`, section 2; as summarized by notes" in page
     assert page.index("claim-open") < page.index("leaves open") < page.index("papers behind it")
 
@@ -415,18 +415,17 @@ def test_papers_and_questions_are_counted_apart(small_book):
 @pytest.mark.parametrize(
     "names, sentence",
     [
-        ([], "There are no claims yet."),
-        (["differs"], "of 1 claim, 1 differs."),
-        (2 * ["not measured yet"], "of 2 claims, 2 are not measured yet."),
-        (2 * ["reproduced"] + ["differs"], "of 3 claims, 2 are reproduced and 1 differs."),
+        (["differs"], "Of 1 claim, 1 differs."),
+        (2 * ["not measured yet"], "Of 2 claims, 2 are not measured yet."),
+        (2 * ["reproduced"] + ["differs"], "Of 3 claims, 2 are reproduced and 1 differs."),
         (
             ["reproduced", "differs", "differs", "not testable here"],
-            "of 4 claims, 1 is reproduced, 2 differ and 1 is not testable here.",
+            "Of 4 claims, 1 is reproduced, 2 differ and 1 is not testable here.",
         ),
     ],
 )
 def test_the_count_is_right_in_number_and_grammar(names, sentence):
-    assert tool.told(names) == sentence
+    assert tool.told("Of {} claim", names) == sentence
 
 
 def test_what_is_measured_in_the_evidence_is_read_from_there(small_book):
@@ -473,7 +472,6 @@ def test_a_new_row_reaches_report_before_it_is_measured(small_book, monkeypatch)
     root = small_book(LINE)
     monkeypatch.setattr(tool, "ROOT", root)
     (root / "attn_utils" / "data").mkdir(parents=True)
-    monkeypatch.setattr(tool.packaged, "__defaults__", (root,))
     assert tool.main(["--rows"]) == 0
     rows = {row["id"]: row for row in json.loads((root / "attn_utils" / "data" / "claims.json").read_text("utf8"))}
     assert "measured" in rows["one"] and "measured" not in rows["two"] and "words" not in rows["two"]

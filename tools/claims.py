@@ -22,6 +22,11 @@ sys.path.insert(0, str(ROOT))  # this checkout's attn_utils, whatever is install
 from attn_utils.claims import RULES, VERDICTS, facts_named, in_markdown, judge, standing  # noqa: E402
 
 CLASSES = dict(zip(VERDICTS, ("reproduced", "condition", "differs", "open", "open", "open"), strict=True))
+HEADINGS = {  # short names for the columns of the count
+    "reproduced with a condition": "with a condition",
+    "not testable here": "not testable",
+    "not measured yet": "not yet",
+}
 FORMS = {  # how a number of claims is told: of one, of several
     "reproduced": ("is reproduced", "are reproduced"),
     "reproduced with a condition": ("is reproduced with a condition", "are reproduced with a condition"),
@@ -172,7 +177,7 @@ def reported(notebook):
 
 
 def collect(root=ROOT):
-    """((claim id, chapter) -> {notebook, here, verdict}, faults): what the notebooks measured, and what does not fit."""
+    """((claim id, chapter) -> {notebook, here, verdict}, faults): what was measured, and what does not fit."""
     rows = {row["id"]: row for row in read_claims(root)[1]}
     found, faults = {}, []
     for chapter in chapters(root):
@@ -241,29 +246,36 @@ def claims_page(root=ROOT):
 
 def _counts(book, rows, found):
     """How many claims there are, by document and by verdict; what belongs to a paper is counted apart."""
-    verdicts = {row["id"]: _verdict_of(row, found) for row in rows}
-    own = {entry["heading"]: [row for row in rows if row["source"] == source and "from" not in row]
-           for source, entry in book.items() if entry["kind"] == "document"}  # fmt: skip
-    papers = [row for row in rows if row.get("from") == "paper" or book[row["source"]]["kind"] == "papers"]
-    lines = {heading: [verdicts[row["id"]] for row in mine] for heading, mine in own.items()}
-    lines["All documents"] = [name for names in lines.values() for name in names]
-    lines["Claims of papers"] = [verdicts[row["id"]] for row in papers]
-    lines["Open questions"] = [verdicts[row["id"]] for row in rows if row.get("from") == "question"]
+    documents, papers, questions = {}, [], []
+    for row in rows:
+        entry, name = book[row["source"]], _verdict_of(row, found)
+        if row.get("from") == "paper" or entry["kind"] == "papers":
+            papers.append(name)
+        elif row.get("from") == "question":
+            questions.append(name)
+        else:
+            documents.setdefault(entry["heading"], []).append(name)
+    own = [name for names in documents.values() for name in names]
+    said = [told("Of the documents' own {} claim", own)] if own else []
+    said += [told("Of the papers' {} claim", papers)] if papers else []
+    said += [told("The documents leave open {} question", questions, ": ")] if questions else []
+    return " ".join(said) + "\n\n" + _table({**documents, "All documents": own, "Claims of papers": papers})
+
+
+def _table(lines):
+    """The number of each verdict, a line for each group."""
     shown = [name for name in VERDICTS if any(name in names for names in lines.values())]
-    table = [f"| | {' | '.join(shown)} | all |", "|:--|" + "--:|" * (len(shown) + 1)]
+    rows = [["", *(HEADINGS.get(name, name) for name in shown), "all"], [":--"] + ["--:"] * (len(shown) + 1)]
     for heading, names in lines.items():
-        table.append(f"| {heading} | {' | '.join(str(names.count(name)) for name in shown)} | {len(names)} |")
-    said = f"The documents' own statements: {told(lines['All documents'])}"
-    return said + f" Of the papers': {told(lines['Claims of papers'])}\n\n" + "\n".join(table)
+        rows.append([heading, *(str(names.count(name)) for name in shown), str(len(names))])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def told(names):
-    """One sentence that counts verdicts, right for every number of them."""
-    if not names:
-        return "There are no claims yet."
+def told(what, names, mark=", "):
+    """One sentence that counts verdicts, right for every number of them; what has {} where their number stands."""
     parts = [f"{names.count(name)} {FORMS[name][names.count(name) > 1]}" for name in VERDICTS if name in names]
     listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-    return f"of {len(names)} claim{'s' if len(names) > 1 else ''}, {listed}."
+    return f"{what.format(len(names))}{'s' * (len(names) > 1)}{mark}{listed}."
 
 
 def _verdict_of(row, found):
@@ -299,7 +311,7 @@ def _section(row, found):
 def _quoted(row):
     """The source's words in English and in the original, and where they stand."""
     said = [f"“{_escape(row['words'])}”"] if "words" in row else []
-    said += [f"({_escape(row['original'])})"] if "original" in row else []
+    said += [f"(<span lang=\"ja\">{_escape(row['original'])}</span>)"] if "original" in row else []
     by = f"{{cite:t}}`{row['cites']}`, " if "cites" in row else ""
     second_hand = f"; as summarized {_escape(row['as_summarized'])}" if "as_summarized" in row else ""
     return "> " + "\\\n> ".join([" ".join(said)] * bool(said) + [f"{by}{_escape(row['where'])}{second_hand}"])
@@ -335,8 +347,8 @@ def _write(path, text):
 
 
 def _check(table):
-    measurements()
-    if not table.exists() or table.read_text("utf8") != packaged():
+    measurements(ROOT)
+    if not table.exists() or table.read_text("utf8") != packaged(ROOT):
         raise ValueError(
             "attn_utils/data/claims.json is not what book/claims.yml and the notebooks say. Run: "
             "python tools/claims.py --rows"
@@ -352,9 +364,9 @@ def main(arguments):
         if arguments == ["--check"]:
             _check(table)
             return 0
-        _write(table, packaged())  # first, because notebooks read it
+        _write(table, packaged(ROOT))  # first, because notebooks read it
         if not arguments:
-            _write(ROOT / "book" / "claims.md", claims_page())
+            _write(ROOT / "book" / "claims.md", claims_page(ROOT))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -7,7 +7,7 @@ from browser import Visit, chromium, served
 from html_rules import SITE, page_names
 
 pytestmark = pytest.mark.site
-PAGES = [name for name in page_names(SITE) if name != "index.html"]
+PAGES = [name for name in page_names(SITE) if name != "index.html" and not name.startswith("labs/")]
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 SHOTS = SITE.parent / "screenshots"
 
@@ -44,10 +44,12 @@ def test_page(name, theme, browser, base):
         assert not visit.problems
         assert visit.page.evaluate("document.documentElement.dataset.theme") == theme
         check_mathematics(visit.page, name)
+        assert not formulas_with_bars(visit.page)
         shoot(visit, name, 1280, theme)
         visit.page.set_viewport_size({"width": 360, "height": 740})
         visit.read_on()
         assert not too_wide(visit.page), f"{name} is wider than 360 px"
+        assert not formulas_with_bars(visit.page), "a long formula belongs on a line of its own"
         shoot(visit, name, 360, theme)
         assert not visit.problems
 
@@ -72,6 +74,16 @@ def check_mathematics(page, name):
     assert not re.search(r"\$\$|\\\(|\\\[", text), "raw TeX is left"
 
 
+def formulas_with_bars(page):
+    """The inline formulas with a scroll bar under them."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('main span.math, main span.math *')].filter(e => {
+        const style = getComputedStyle(e);
+        return /auto|scroll/.test(style.overflowX) && style.display !== 'inline' && e.offsetHeight > e.clientHeight + 2
+        }).map(e => e.textContent)"""
+    )
+
+
 def too_wide(page):
     """What sticks out on the right, where the page scrolls sideways."""
     return page.evaluate(
@@ -94,9 +106,9 @@ def test_explorations_move(name, browser, base):
 
 
 def state(figure):
-    """(picture, its alt text, value beside the slider)"""
-    image = figure.locator("img")
-    return image.get_attribute("src"), image.get_attribute("alt"), figure.locator("output").inner_text()
+    """(picture, its alt text, its caption, value beside the slider)"""
+    image, caption = figure.locator("img"), figure.locator("figcaption").inner_text()
+    return image.get_attribute("src"), image.get_attribute("alt"), caption, figure.locator("output").inner_text()
 
 
 def differ(one, other):
@@ -117,6 +129,13 @@ def check_keyboard(figure):
     slider.press("Home")
     assert state(figure) == first, "Home does not lead back to the first picture"
     assert figure.locator("img").evaluate("e => e.complete && e.naturalWidth > 100")
+    width = slider.bounding_box()["width"]
+    for _ in range(int(slider.get_attribute("max"))):
+        slider.press("ArrowRight")
+        assert slider.bounding_box()["width"] == width, "the slider changes its width with its label"
+    slider.press("Home")
+    for control in (slider, figure.locator("button")):
+        assert control.bounding_box()["height"] >= 44
 
 
 def check_play(page, figure):
@@ -144,6 +163,7 @@ def test_without_scripts(name, browser, base):
             image = figure.locator("img")
             assert image.is_visible() and image.bounding_box()["width"] > 100
             assert image.get_attribute("alt")
+            assert figure.locator("figcaption").inner_text()
             assert not figure.locator("input, button").or_(figure.locator(".abe-scene")).first.is_visible()
         assert not visit.problems
 
@@ -166,6 +186,15 @@ def test_scenes_turn(name, browser, base):
             drag(visit.page, scene)
             assert scene.evaluate(CAMERA) != before, "dragging does not turn it"
         assert len(asked_for_plotly(visit)) == 1, "plotly is loaded more than once"
+        assert not visit.problems
+
+
+@pytest.mark.parametrize("name", [name for name in CHAPTERS if holding(name, "data-lab=")])
+def test_live_figures_live(name, browser, base):
+    with Visit(browser, base, name) as visit:
+        for figure in visit.page.locator("figure[data-lab]").all():
+            figure.scroll_into_view_if_needed()
+            figure.locator(".abe-stage").wait_for(state="visible")
         assert not visit.problems
 
 
@@ -200,7 +229,8 @@ def test_site_works_from_a_folder(name, browser, built):
 # --- the checks see what they are for --------------------------------------------------------
 
 BAD = """<!DOCTYPE html><html><head><title>Bad</title></head><body><main>
-<p style="width: 2000px">too wide</p><p>raw $$x$$</p><img src="missing.png" alt="x">
+<p style="width: 2000px">too wide</p>
+<span class="math" style="display: inline-flex; width: 9px; overflow: auto hidden"><mjx-container>a + b</mjx-container></span><p>raw $$x$$</p><img src="missing.png" alt="x">
 <img src="https://example.org/x.png" alt="x">
 <script>console.error("no"); fetch("https://example.com/x").catch(() => 0); undefined_name()</script>
 </main></body></html>"""
@@ -216,5 +246,6 @@ def test_a_bad_page_is_noticed(browser, tmp_path, monkeypatch):
             assert what in told
         assert "script error: undefined_name is not defined" in told
         assert too_wide(visit.page)
+        assert formulas_with_bars(visit.page) == ["a + b"]
         with pytest.raises(AssertionError, match="raw TeX"):
             check_mathematics(visit.page, "bad.html")

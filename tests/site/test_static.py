@@ -74,14 +74,24 @@ def test_each_claim_links_to_the_cell_that_measured_it(site):
     assert wanted and wanted <= links
 
 
-def test_the_ledger_of_a_chapter_is_a_table_that_links_to_the_cells(site):
-    for chapter in {number for row in PACKAGED for number in row["chapter"]}:
-        [page] = [page for name, page in site.pages.items() if name.startswith(f"notebooks/{chapter:02d}_")]
-        headings = [table for table in page.soup.find_all("table") if "Measured here" in table.get_text()]
-        assert len(headings) == 1, f"{page.name}: one ledger, set as a table"
-        links = {tag["href"].split("#")[-1] for tag in headings[0].find_all("a", href=True)}
-        measured = [row["id"] for row in PACKAGED for one in row.get("measured", []) if one["chapter"] == chapter]
-        assert links == {f"claim-{name}" for name in measured}
+def ledgers():
+    """(name of the page, Markdown of its ledger) of the notebooks that store one as a table."""
+    for path in sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                text = "".join(output.get("data", {}).get("text/markdown", ""))
+                if text.startswith("| The claim |"):
+                    yield path.relative_to(ROOT).with_suffix(".html").as_posix(), text
+
+
+def test_a_ledger_is_a_table_that_links_to_the_cells(site):
+    found = list(ledgers())
+    assert len(found) >= 7
+    for name, text in found:
+        tables = [table for table in site.pages[name].soup.find_all("table") if "Measured here" in table.get_text()]
+        assert len(tables) == 1, f"{name}: one ledger, set as a table"
+        links = [tag["href"].split("#")[-1] for tag in tables[0].find_all("a", href=True)]
+        assert links == re.findall(r"^\| \[.*?\]\([^)]*#(claim-[\w-]+)\) \|", text, re.M), name
 
 
 def test_the_site_ships_the_licenses_of_its_parts(built):
