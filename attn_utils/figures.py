@@ -1,12 +1,14 @@
 """The look of the book's figures, and outputs that carry a result: a captioned picture, a sentence, a table."""
 
 import html
+import re
 
 import numpy as np
 
-from attn_utils.outputs import as_png, data_uri, in_kernel, png_size, stable_id
+from attn_utils.outputs import plain_sentence, sentence, show, unique_id
+from attn_utils.pictures import check_legible, close, describe, render
 
-COLORS = {  # Okabe and Ito's palette: distinguishable with colour-blind eyes
+COLORS = {  # Okabe and Ito's palette: distinguishable with color-blind eyes
     "blue": "#0072B2",
     "orange": "#D55E00",
     "green": "#009E73",
@@ -19,8 +21,14 @@ COLORS = {  # Okabe and Ito's palette: distinguishable with colour-blind eyes
 }
 
 
+NUMBER = re.compile(r"[+−-]?(?:(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*%?|nan|inf)")
+
+
 def use_book_style():
-    """Set matplotlib's rcParams to the book's figure style: white card, thin axes, colour-blind-safe cycle.
+    """Set matplotlib's rcParams to the book's figure style: white card, thin axes, color-blind-safe cycle.
+
+    A figure of the default size has letters of 11 pixels where it is shown 328 pixels wide, as on a phone. A wider
+    one needs larger letters, or is better drawn as panels: several figures, handed to figure() as a list.
 
     Called once in each notebook, in the open, because importing this package must change nothing.
     """
@@ -42,7 +50,7 @@ def use_book_style():
             "figure.constrained_layout.use": True,
             "figure.dpi": 110,
             "figure.facecolor": "white",
-            "figure.figsize": (5.6, 3.2),
+            "figure.figsize": (4.0, 2.8),  # inches
             "font.size": 10,
             "image.cmap": "cividis",
             "legend.frameon": False,
@@ -57,10 +65,10 @@ def use_book_style():
 def draw_weights(weights, queries=None, keys=None, ax=None):
     """Draw attention weights as a heat map: a row for each query, a column for each key.
 
-    weights   (n_queries, n_keys), numbers from 0 to 1; NaN is left grey ("not there yet")
+    weights   (n_queries, n_keys), numbers from 0 to 1; NaN is left gray ("not there yet")
     queries   labels of the rows;  keys   labels of the columns (the queries' when None)
 
-    Returns the matplotlib Axes. The colour scale always runs from 0 to 1, so pictures can be compared.
+    Returns the matplotlib Axes. The color scale always runs from 0 to 1, so pictures can be compared.
     """
     import matplotlib.pyplot as plt
 
@@ -86,59 +94,95 @@ def draw_weights(weights, queries=None, keys=None, ax=None):
 # ------------------------------------------------------------- outputs that carry a result
 
 
-def figure(fig, caption, alt=None):
+def figure(fig, caption, alt=None, name=None):
     """Show a picture with a visible caption that states the finding.
 
     fig      matplotlib Figure, or a list of them: panels, which stand side by side and wrap on a narrow screen
-    caption  the finding, with its numbers computed: f"... in {share:.0%} of the draws ..."
-    alt      what a blind reader needs beside the caption; the caption itself when None
+             (figsize=(3, 2.4) lets two of them stand in a row)
+    caption  the finding, with its numbers computed: f"... in {share:.0%} of the draws ...". Shown as it is written:
+             no Markdown, no TeX; Unicode has dₖ, √d, × and ≤
+    alt      what a blind reader needs beside the caption; for panels a list may give each its own. When None, it is
+             read off the figure (kind of plot, axes, legend), so that no sentence is read out twice
+    name     gives the figure the id "fig-name", to which the text can link; made of the caption's words when None
 
     One output of HTML, so that strict nbval compares caption and alt text like any other output. The figures are
     closed, so that they show only once. In a plain script the caption is printed.
-    Raises ValueError for an empty caption or alt text, or something that is no matplotlib Figure.
+    Raises ValueError for an empty caption or alt text, for something that is no matplotlib Figure, and for text
+    that is smaller than 11 pixels where the picture is 328 pixels wide.
+
+        figure(fig, f"'animal' is first in {first:.0%} of the draws.", name="draws")
     """
+    caption = plain_sentence(caption, "caption")
+    label = unique_id("fig", caption) if name is None else _id(name)
+    markup = f'<figure class="abe-figure" id="{label}" style="margin:0 0 1rem">{pictures(fig, alt)}'
+    show("text/html", f"{markup}\n{caption_element(caption)}</figure>", f"Figure: {caption}")
+
+
+def pictures(fig, alt=None):
+    """The checked and encoded pictures of one figure or several panels, as HTML; the figures are closed."""
     panels = list(fig) if isinstance(fig, (list, tuple)) else [fig]
     for panel in panels:
         if not hasattr(panel, "savefig"):
             raise ValueError(f"fig is {type(panel).__name__}, expected a matplotlib Figure, or a list of them.")
-    caption = _sentence(caption, "caption")
-    alt = caption if alt is None else _sentence(alt, "alt")
-    pictures = "".join(_image(as_png(panel), alt if i == 0 else "") for i, panel in enumerate(panels))
-    markup = f'<figure class="abe-figure" id="{stable_id("figure", [caption, alt])}">{pictures}'
-    markup += f"<figcaption>{html.escape(caption, quote=False)}</figcaption></figure>"
-    _display({"text/html": markup, "text/plain": f"Figure: {caption}"})
+    if not panels:
+        raise ValueError("fig is an empty list, expected at least one matplotlib Figure.")
+    alts = _alts(alt, panels)
+    for number, panel in enumerate(panels, 1):
+        check_legible(panel, f"panel {number}" if len(panels) > 1 else "fig")
+    style = 'style="max-width:100%;height:auto"'
+    shown = "\n".join(render(panel).tag(text, style) for panel, text in zip(panels, alts, strict=True))
+    for panel in panels:
+        close(panel)
+    row = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:.5rem"
+    return f'<div class="abe-panels" style="{row}">\n{shown}</div>'
+
+
+def caption_element(caption):
+    """A caption as HTML. Its color is that of the page, so that it can be read in a light and in a dark theme."""
+    style = "max-width:42rem;margin:.5rem 0 0;line-height:1.5"
+    return f'<figcaption style="{style}">{html.escape(caption, quote=False)}</figcaption>'
 
 
 def say(text):
     """Show a sentence that carries a result, written as an f-string so that its numbers are computed.
 
-    text   Markdown, such as f"Over {n} draws the first token gets {share:.0%} of the weight."
+    text   Markdown, in which $...$ is mathematics
 
     Strict nbval compares it like any other output. In a plain script it is printed.
     Raises ValueError when text is empty or no string.
+
+        say(f"Over {n} draws the first token gets {share:.0%} of the weight.")
     """
-    text = _sentence(text, "text")
-    _display({"text/markdown": text, "text/plain": text})
+    text = sentence(text, "text")
+    show("text/markdown", text, text)
 
 
-def table(columns, caption=None):
+def table(columns, caption=None, digits=None):
     """Show a table set as a table.
 
-    columns  dict from heading to the sequence of its cells, all of equal length. Numbers are shown as they are
-             written by str(): round or format them first
+    columns  dict from heading to the sequence of its cells, all of equal length; cells are Markdown
     caption  a line above it that says what it shows; none when None
+    digits   decimals of the floating-point numbers: one number for all, or a dict from heading to number. When
+             None they are shown as str() writes them
 
-    Columns of numbers stand on the right. Raises ValueError for columns that are empty or of unequal length.
+    Columns of numbers stand on the right. In a plain script the table is printed as Markdown.
+    Raises ValueError for columns that are empty or of unequal length, or digits for a heading that is not there.
+
+        table({"word": words, "weight": weights}, "The row of 'it'.", digits=2)
     """
-    cells = {str(heading): [str(cell) for cell in column] for heading, column in dict(columns).items()}
-    lengths = {heading: len(column) for heading, column in cells.items()}
+    columns = {str(heading): list(column) for heading, column in dict(columns).items()}
+    lengths = {heading: len(column) for heading, column in columns.items()}
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise ValueError(f"the columns have the lengths {lengths}, expected one length of at least 1 for all.")
-    rule = ["--:" if all(map(_is_number, column)) else ":--" for column in cells.values()]
-    rows = [list(cells), rule, *zip(*cells.values(), strict=True)]
+    digits = digits if isinstance(digits, dict) else dict.fromkeys(columns, digits)
+    if unknown := sorted(set(digits) - set(columns)):
+        raise ValueError(f"digits names {unknown}, expected headings of the table: {list(columns)}.")
+    cells = {heading: [_cell(value, digits.get(heading)) for value in column] for heading, column in columns.items()}
+    rule = ["--:" if _numbers(column) else ":--" for column in cells.values()]
+    rows = [[_cell(heading) for heading in cells], rule, *zip(*cells.values(), strict=True)]
     text = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    text = text if caption is None else f"{_sentence(caption, 'caption')}\n\n{text}"
-    _display({"text/markdown": text, "text/plain": text})
+    text = text if caption is None else f"{sentence(caption, 'caption')}\n\n{text}"
+    show("text/markdown", text, text)
 
 
 def bind(**values):
@@ -147,29 +191,44 @@ def bind(**values):
     values   numbers; shown with six significant digits, more than any sentence states
 
     For prose that cannot be a say(). The cell is tagged remove-cell, so that the site does not show it.
+    Raises TypeError for a value that is no single number.
+
+        bind(share=np.mean(first == "animal"), draws=2000)
     """
     for name, value in values.items():
+        if np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.number):
+            raise TypeError(f"{name} is {value!r}, expected one number: a name in the prose stands for one.")
         print(f"{name} = {value:.6g}")
 
 
-def _sentence(text, name):
-    if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{name} is {text!r}, expected a sentence that states what is shown.")
-    return text.strip()
+def _id(name):
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", str(name)):
+        raise ValueError(f"name is {name!r}, expected lower-case words joined by hyphens, such as 'drain-by-layer'.")
+    return f"fig-{name}"
 
 
-def _image(png, alt):
-    width, height = png_size(png)
-    return f'<img src="{data_uri(png)}" alt="{html.escape(alt)}" width="{width}" height="{height}">'
+def _alts(alt, panels):
+    """An alt text for each panel. One text for several panels is that of the first; the others are read off."""
+    several = isinstance(alt, (list, tuple))
+    if several and len(alt) != len(panels):
+        raise ValueError(f"alt has {len(alt)} texts, expected one for each of the {len(panels)} panels.")
+    given = alt if several else [alt, *[None] * (len(panels) - 1)]
+    return [_alt(text, panel, n, len(panels)) for n, (text, panel) in enumerate(zip(given, panels, strict=True), 1)]
 
 
-def _is_number(text):
-    return text.lstrip("+-−").replace(".", "", 1).replace(",", "").replace("%", "").strip().isdigit()
+def _alt(given, panel, number, total):
+    if given is not None:
+        return plain_sentence(given, "alt")
+    return describe(panel) if total == 1 else f"Panel {number} of {total}. {describe(panel)}"
 
 
-def _display(bundle):
-    if not in_kernel():
-        return print(bundle["text/plain"])
-    from IPython.display import display
+def _cell(value, digits=None):
+    floating = isinstance(value, (float, np.floating))
+    text = f"{value:.{digits}f}" if floating and digits is not None else str(value)
+    return " ".join(re.sub(r"(?<!\\)\|", r"\\|", text).split())
 
-    display(bundle, raw=True)
+
+def _numbers(column):
+    """Whether the cells are numbers as a table shows them: 1,234, -0.5, .25, 27 %, 1e-07, nan; a dash is a gap."""
+    cells = [cell for cell in column if cell not in ("", "-", "–", "—")]
+    return bool(cells) and all(NUMBER.fullmatch(cell) for cell in cells)

@@ -1,11 +1,13 @@
-"""How a result reaches its reader: with a kernel, without one, and as pictures inside HTML."""
+"""How a result reaches its reader: with a kernel and without one, as HTML, Markdown or text."""
 
 import base64
-import hashlib
-import io
 import json
+import re
 import sys
+from collections import Counter
 from importlib import resources
+
+import numpy as np
 
 
 def show_both(markup, text, make_widget):
@@ -15,6 +17,15 @@ def show_both(markup, text, make_widget):
     from IPython.display import display
 
     display({"text/html": markup, "text/plain": text, **_view(_make_or_none(make_widget))}, raw=True)
+
+
+def show(mime, content, text):
+    """Display one output, content in its mime type beside the text; where there is no kernel, print the text."""
+    if not in_kernel():
+        return print(text)
+    from IPython.display import display
+
+    display({mime: content, "text/plain": text}, raw=True)
 
 
 def show_widget(make_widget):
@@ -54,35 +65,66 @@ def _view(widget):
     return {"application/vnd.jupyter.widget-view+json": view}
 
 
-# ------------------------------------------------------------------- pictures
+# ------------------------------------------------------------ names and contents
+
+_GIVEN = Counter()  # how often each id was given out in this kernel
 
 
-def as_png(figure):
-    """A matplotlib Figure as a small PNG (64 colours); the figure is closed, so that it shows only once."""
-    import matplotlib.pyplot as plt
-    from PIL import Image
+def unique_id(kind, caption):
+    """An id made of the caption's first words, without its numbers, so that re-running gives the same bytes.
 
-    buffer, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, facecolor="white")
-    plt.close(figure)
-    image = Image.open(buffer).convert("RGB").quantize(64, dither=Image.Dither.NONE)
-    image.save(small, format="PNG", optimize=True)
-    return small.getvalue()
-
-
-def png_size(png):
-    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")  # IHDR: width, height
-
-
-def data_uri(png):
-    return "data:image/png;base64," + base64.b64encode(png).decode()
-
-
-def stable_id(kind, parts):
-    """An id that depends on what is shown in words, so that re-running gives the same bytes."""
-    return f"{kind}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]}"
+    A second output with the same words in one kernel gets "-2", so that ids are unique on a page.
+    """
+    words = re.findall("[a-z]+", caption.lower())[:6]
+    found = "-".join([kind, *words])
+    if in_kernel():
+        _GIVEN[found] += 1
+    return found if _GIVEN[found] < 2 else f"{found}-{_GIVEN[found]}"
 
 
 def asset(name):
     """The text of a script or style that lies beside this module."""
     return (resources.files("attn_utils") / name).read_text("utf8").rstrip("\n")
+
+
+def as_json(data):
+    """JSON that can stand inside a script element."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+
+
+def plain(value, decimals=4):
+    """Nested arrays and numbers as lists and numbers of so many decimals: the same bytes on every machine."""
+    if isinstance(value, dict) and "bdata" in value:  # plotly packs its arrays
+        array = np.frombuffer(base64.b64decode(value["bdata"]), dtype=value["dtype"])
+        return plain(array.reshape(_shape(value, array)), decimals)
+    if isinstance(value, dict):
+        return {key: plain(item, decimals) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return plain(value[()], decimals)
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(item, decimals) for item in value]
+    if isinstance(value, (float, np.floating)):  # no -0.0; JSON has no NaN, null is a gap
+        return round(float(value), decimals) + 0.0 if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _shape(packed, array):
+    """The shape that plotly notes beside a packed array of several axes, such as "3, 2"."""
+    return tuple(int(n) for n in str(packed["shape"]).split(",")) if "shape" in packed else array.shape
+
+
+def sentence(text, name):
+    """The text without space around it. Raises ValueError when it is empty or no string."""
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{name} is {text!r}, expected a sentence that states what is shown.")
+    return text.strip()
+
+
+def plain_sentence(text, name):
+    """A sentence that is shown as it is written. Raises ValueError for TeX, which captions and alt texts cannot set."""
+    found = re.search(r"\$[^$]*[\\_^{][^$]*\$|\\\(|\$[A-Za-z]\$", sentence(text, name))
+    if found:
+        raise ValueError(
+            f"{name} holds TeX, {found.group()!r}: it is shown as it is written. Use Unicode: dₖ, √d, ×, ≤, 10⁻³."
+        )
+    return text.strip()

@@ -1,9 +1,9 @@
-"""The two forms of an exploration, its limits, and the book's figure style."""
+"""The two forms of an exploration, its captions, and its limits."""
 
+import base64
+import io
 import json
 import re
-import subprocess
-import sys
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -11,8 +11,10 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
+from PIL import Image
 
-from attn_utils import COLORS, draw_weights, explorations, explore, explore_3d, use_book_style
+from attn_utils import explorations, explore, explore_3d, outputs
+from attn_utils.pictures import Picture
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -43,15 +45,42 @@ def frames(markup):
     return json.loads(re.search(r'<script type="application/json">(.*?)</script>', markup, re.S).group(1))
 
 
-def test_the_html_holds_every_frame_with_its_alt_text(shown):
-    explore(bars, alt="Two bars, the first of height {height}", height=[1, 2, 3])
+def test_the_html_holds_every_frame_with_its_caption_and_alt_text(shown):
+    explore(bars, "The first is {height} high.", "Two bars, the first of height {height}", height=[1, 2, 3])
     markup = shown[0][0]
     data = frames(markup)
     assert [frame["label"] for frame in data] == ["height = 1", "height = 2", "height = 3"]
     assert [frame["alt"] for frame in data] == [f"Two bars, the first of height {h}" for h in (1, 2, 3)]
-    assert len({frame["src"] for frame in data}) == 3 and all(f["src"].startswith("data:image/png") for f in data)
+    assert [frame["caption"] for frame in data] == [f"The first is {h} high." for h in (1, 2, 3)]
+    assert len({frame["src"] for frame in data}) == 3 and all(f["src"].startswith("data:image/webp") for f in data)
     assert 'type="range" min="0" max="2"' in markup and 'alt="Two bars, the first of height 1"' in markup
+    assert '<figcaption aria-live="polite">The first is 1 high.</figcaption>' in markup
     assert "<noscript>" in markup and not re.search(r"https?://", markup)
+
+
+def test_alt_alone_is_the_caption_and_the_pictures_are_read_off(shown):
+    explore(bars, alt="The first is {height} high.", height=[1, 2])
+    data = frames(shown[0][0])
+    assert [frame["caption"] for frame in data] == ["The first is 1 high.", "The first is 2 high."]
+    assert [frame["alt"] for frame in data] == ["height = 1. Bars: see the caption.", "height = 2. Bars: see the caption."]
+
+
+def test_frames_are_as_sharp_as_the_limit_allows(shown, monkeypatch):
+    explore(bars, "{height}", height=[1, 2])
+    sharp, size = pixels(frames(shown[0][0])[0]["src"]), re.search(r'width="(\d+)" height="(\d+)"', shown[0][0]).groups()
+    monkeypatch.setattr(explorations, "MAX_BYTES", len(shown[0][0]) - 1)
+    explore(bars, "{height}", height=[1, 2])
+    assert sharp == (660, 440) and size == ("330", "220")
+    assert pixels(frames(shown[1][0])[0]["src"]) == (495, 330) and 'width="330" height="220"' in shown[1][0]
+
+
+def pixels(address):
+    return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).size
+
+
+def test_the_slider_keeps_its_width(shown):
+    explore(bars, "{height}", label=lambda h: "x" * h, height=[1, 30])
+    assert '<output style="width:30ch">x</output>' in shown[0][0]
 
 
 def test_running_it_again_gives_the_same_bytes(shown):
@@ -60,11 +89,13 @@ def test_running_it_again_gives_the_same_bytes(shown):
     assert shown[0][0] == shown[1][0]
 
 
-def test_two_explorations_have_two_ids(shown):
-    explore(bars, alt="{height}", height=[1, 2])
-    explore(bars, alt="{height}", height=[1, 3])
-    ids = [re.search(r'id="(explore-\w+)"', parts[0]).group(1) for parts in shown]
-    assert len(set(ids)) == 2
+def test_two_explorations_have_two_ids(shown, monkeypatch):
+    monkeypatch.setattr(outputs, "in_kernel", lambda: True)
+    monkeypatch.setattr(outputs, "_GIVEN", outputs.Counter())
+    explore(bars, "Bars of height {height}", height=[1, 2])
+    explore(bars, "Bars of height {height}", height=[1, 3])
+    ids = [re.search(r'id="(explore-[\w-]+)"', parts[0]).group(1) for parts in shown]
+    assert ids == ["explore-height-bars-of-height", "explore-height-bars-of-height-2"]
 
 
 def test_labels_alt_functions_and_pyplot_drawings(shown):
@@ -72,8 +103,8 @@ def test_labels_alt_functions_and_pyplot_drawings(shown):
         lambda h: plt.bar([0], [h]) and None, alt=lambda h: f"<{h}> & more", label=lambda h: f"{h} cm", height=[1, 2]
     )
     markup = shown[0][0]
-    assert frames(markup)[1] == {**frames(markup)[1], "alt": "<2> & more", "label": "2 cm"}
-    assert 'alt="&lt;1&gt; &amp; more"' in markup
+    assert frames(markup)[1] == {**frames(markup)[1], "caption": "<2> & more", "label": "2 cm"}
+    assert ">&lt;1&gt; &amp; more</figcaption>" in markup
     assert plt.get_fignums() == []  # nothing is left to be shown a second time
 
 
@@ -90,7 +121,10 @@ def test_text_cannot_end_the_script(shown):
         ({"alt": "x"}, "exactly one"),
         ({"alt": "x", "a": [1, 2], "b": [1, 2]}, "exactly one"),
         ({"alt": "x", "height": [1]}, "at least two"),
-        ({"alt": " ", "height": [1, 2]}, "alt text"),
+        ({"alt": " ", "height": [1, 2]}, "the caption at height = 1"),
+        ({"height": [1, 2]}, "no caption is given"),
+        ({"caption": "{height}", "alt": "", "height": [1, 2]}, "the alt text at height = 1"),
+        ({"caption": "$d_k$ = {height}", "height": [1, 2]}, "holds TeX"),
     ],
 )
 def test_bad_arguments(options, message):
@@ -140,12 +174,15 @@ def test_a_progress_bar_leaves_nothing_but_a_widget():
         assert set(output["data"]) == {VIEW}
 
 
+FRAMES = [Picture(name, 4, 3) for name in (b"1", b"2", b"3")]
+
+
 def test_the_widget_moves_its_picture():
-    widget = explorations._slider_widget("h", ["one", "two"], ["a <1>", "b"], [b"1", b"2"])
+    widget = explorations._slider_widget("h", [("one", "A <1>.", "a <1>"), ("two", "B.", "b")], FRAMES[:2])
     (play, slider), picture = widget.children[0].children, widget.children[1]
-    assert 'alt="a &lt;1&gt;"' in picture.value
+    assert 'alt="a &lt;1&gt;"' in picture.value and '<p role="status">A &lt;1&gt;.</p>' in picture.value
     slider.value = 1
-    assert 'alt="b"' in picture.value
+    assert 'alt="b"' in picture.value and "B." in picture.value
     play.value = 0
     play.value = 1
     assert slider.value == 1
@@ -159,42 +196,22 @@ def scene():
 
 
 def test_the_3d_picture_has_a_still_image_and_no_foreign_script(shown):
-    explore_3d(bars(1), scene(), alt="Three points on a line")
+    explore_3d(bars(1), scene(), "Three <points> on a line.", alt="A line")
     markup = shown[0][0]
-    assert 'alt="Three points on a line"' in markup and "abe-still" in markup
+    assert 'alt="A line"' in markup and "abe-still" in markup
+    assert "<figcaption>Three &lt;points&gt; on a line.</figcaption>" in markup
     assert frames(markup)["data"][0]["x"] == [0.1235, 0.0, 2]
     assert not re.search(r"(src|href)=.https?://", markup)
-    with pytest.raises(ValueError, match="alt"):
-        explore_3d(bars(1), scene(), alt="")
+    for texts in ({"alt": ""}, {"caption": " "}, {"caption": "Three.", "alt": ""}, {}):
+        with pytest.raises(ValueError, match="expected a sentence"):
+            explore_3d(bars(1), scene(), **texts)
 
 
-def test_draw_weights():
-    weights = np.array([[1, np.nan], [0.25, 0.75]])
-    ax = draw_weights(weights, ["a", "b"], ax=plt.figure().gca())
-    np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), weights)
-    assert ax.images[0].get_clim() == (0, 1)
-    assert [t.get_text() for t in ax.get_xticklabels()] == [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
-    with pytest.raises(ValueError, match="one head"):
-        draw_weights(np.ones((2, 3, 3)))
-
-
-def luminance(colour):
-    channels = np.array(matplotlib.colors.to_rgb(colour))
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return linear @ [0.2126, 0.7152, 0.0722]
-
-
-def test_text_of_figures_stands_out_from_the_white_card():
-    use_book_style()
-    for name in ("axes.labelcolor", "xtick.color", "ytick.color", "text.color"):
-        assert 1.05 / (luminance(plt.rcParams[name]) + 0.05) >= 4.5
-    assert plt.rcParams["figure.facecolor"] == "white" and len(set(COLORS.values())) == len(COLORS)
-
-
-def test_the_style_is_set_only_when_asked():
-    before = "import matplotlib.pyplot as plt; before = dict(plt.rcParams)"
-    code = f"{before}\nimport attn_utils\nassert dict(plt.rcParams) == before"
-    subprocess.run([sys.executable, "-c", code], check=True, env={"MPLBACKEND": "agg", "PATH": "/usr/bin:/bin"})
+def test_alt_alone_is_the_caption_of_a_scene(shown):
+    explore_3d(bars(1), scene(), alt="Three points on a line.")
+    assert "<figcaption>Three points on a line.</figcaption>" in shown[0][0]
+    assert 'alt="Bars: see the caption."' in shown[0][0]
+    assert plt.get_fignums() == []
 
 
 def test_only_figures_that_draw_opened_are_used_and_all_are_closed(shown):
@@ -223,7 +240,7 @@ def test_a_gap_in_a_scene_is_null_in_the_page(shown):
 
 
 def test_play_goes_on_from_where_the_slider_was_left():
-    widget = explorations._slider_widget("h", ["one", "two", "three"], ["a", "b", "c"], [b"1", b"2", b"3"])
+    widget = explorations._slider_widget("h", [("one", "A", "a"), ("two", "B", "b"), ("three", "C", "c")], FRAMES)
     play, slider = widget.children[0].children
     slider.value = 2
     assert play.value == 2

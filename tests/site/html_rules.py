@@ -209,9 +209,32 @@ def explorations_are_complete(page):
             "a slider and frames that do not match": not slider or str(len(frames) - 1) != slider.get("max"),
             "a frame without alt text": any(map(bad_alt, alts)),
             "two frames with the same alt text": len(set(alts)) < len(alts),
+            "a frame without caption": not all(frame.get("caption", "").strip() for frame in frames),
+            "a caption that is not read out when it changes": not figure.find("figcaption", attrs={"aria-live": "polite"}),
         }
         found += [page.say(f"{name}: {what}", "See attn_utils/explorations.py") for what, holds in wrong.items() if holds]
     return found
+
+
+@rule
+def outputs_have_captions(page):
+    """A picture of figure(), explore(), explore_3d() or lab() says below it what is to be seen."""
+    return [
+        page.say(f"{figure.get('id', 'a picture')} has no caption", "Pass a caption to the function that shows it")
+        for figure in page.soup.find_all("figure", class_=re.compile("^abe-"))
+        if not (figure.figcaption and figure.figcaption.get_text(strip=True))
+    ]
+
+
+@rule
+def captions_are_not_read_twice(page):
+    """A screen reader speaks the alt text and then the caption: the same words there are noise."""
+    return [
+        page.say(f"{figure.get('id', 'a picture')}: its alt text is its caption", "Leave alt away, or say what is beside it")
+        for figure in page.soup.find_all("figure", class_=re.compile("^abe-"))
+        for image in figure.find_all("img")
+        if figure.figcaption and image.get("alt", "").strip() == figure.figcaption.get_text(strip=True)
+    ]
 
 
 @rule

@@ -76,11 +76,13 @@ def test_styles_load_nothing_from_elsewhere(built):
 EXPLORE = (
     '<figure class="abe-explore" id="explore-1"><img alt="Flat" src="data:image/png;base64,AA">'
     '<button>Play</button><input type="range" max="1" aria-label="d"><output>d = 1</output>'
-    '<script type="application/json">[{"alt": "Flat"}, {"alt": "Steep"}]</script></figure>'
+    '<script type="application/json">[{"alt": "Flat", "caption": "It is flat."}, '
+    '{"alt": "Steep", "caption": "It is steep."}]</script>'
+    '<figcaption aria-live="polite">It is flat.</figcaption></figure>'
 )
 SCENE = (
     '<figure class="abe-3d" id="scene-1"><img class="abe-still" alt="A cloud" src="data:image/png;base64,AA">'
-    '<div class="abe-scene" hidden></div></figure>'
+    '<div class="abe-scene" hidden></div><figcaption>Words.</figcaption></figure>'
 )
 HUB = "https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/notebooks/01_a.ipynb"
 COLAB = "https://colab.research.google.com/github/owner/name/blob/main/notebooks/01_a.ipynb"
@@ -127,7 +129,12 @@ BREAKS = [
     ("explorations_are_complete", 'max="1"', 'max="2"'),
     ("explorations_are_complete", ' aria-label="d"', ""),
     ("explorations_are_complete", "<button>Play</button>", ""),
-    ("explorations_are_complete", '{"alt": "Steep"}', '{"alt": "Steep", "src": "' + "A" * 150_000 + '"}'),
+    ("explorations_are_complete", '{"alt": "Steep"', '{"src": "' + "A" * 150_000 + '", "alt": "Steep"'),
+    ("explorations_are_complete", '"It is steep."', '" "'),
+    ("explorations_are_complete", ' aria-live="polite"', ""),
+    ("outputs_have_captions", "<figcaption>Words.</figcaption>", ""),
+    ("outputs_have_captions", "<figcaption>Words.", "<figcaption>"),
+    ("captions_are_not_read_twice", "<figcaption>Words.", "<figcaption>A cloud"),
     ("scenes_have_a_still_image", ' class="abe-scene" hidden', ' class="abe-scene"'),
     ("scenes_have_a_still_image", "abe-still", "still"),
     ("launch_buttons_are_right", HUB, HUB.replace("owner", "other")),
