@@ -24,6 +24,7 @@ _ROOM_OF = {
     "grid": "sweeps",
     "install_missing": "install",
     "keep": "full_scale",
+    "lab": "labs",
     "ledger": "claims",
     "load_glove": "glove",
     "mean_interval": "intervals",

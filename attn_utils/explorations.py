@@ -121,9 +121,10 @@ def _drawn(draw, value):
 
 def _sharpest(name, words, figures):
     """The HTML with the sharpest frames that are light enough, and these frames."""
+    figure_id = unique_id("explore", f"{name} {words[0][1]}")  # once, also where the first scale is too heavy
     for scale in SCALES:
         frames = [render(figure, scale) for figure in figures]
-        markup = _slider_html(name, words, frames)
+        markup = _slider_html(figure_id, name, words, frames)
         if len(markup.encode()) <= MAX_BYTES:
             return markup, frames
     raise ValueError(
@@ -163,7 +164,7 @@ def _style():
     return "<style>\n" + asset("explorations.css") + "\n</style>"
 
 
-def _slider_html(name, words, frames):
+def _slider_html(figure_id, name, words, frames):
     """The form that needs no kernel: frames, a range input, a play button and a few lines of script."""
     sizes = {(frame.width, frame.height) for frame in frames}
     if len(sizes) > 1:
@@ -171,7 +172,6 @@ def _slider_html(name, words, frames):
             f"the frames have the sizes {sorted(sizes)}, expected one. Give every figure the same figsize."
         )
     label, caption, alt = words[0]
-    figure_id = unique_id("explore", f"{name} {caption}")
     data = [
         {"src": frame.address, "alt": alt, "label": label, "caption": caption}
         for frame, (label, caption, alt) in zip(frames, words, strict=True)

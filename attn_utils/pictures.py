@@ -13,6 +13,7 @@ COLORS_KEPT = 64  # of a picture; more makes it heavier and no clearer
 PHONE = 328  # pixels that a picture can be wide on a narrow phone
 SMALLEST = 11  # pixels; smaller letters cannot be read there
 LONGEST = 400  # letters of a description
+MANY = 4  # plots in one figure; of more than that only the first and the last are described
 
 
 class Picture(NamedTuple):
@@ -99,6 +100,8 @@ def describe(fig):
     bars = [ax for ax in shown if ax.get_label() == "<colorbar>"]
     scales = [words for ax in bars if (words := _words(ax.get_ylabel() or ax.get_xlabel()))]
     plots = [_plot_in_words(ax) for ax in shown if ax not in bars]
+    if len(plots) > MANY:
+        plots = [f"{len(plots)} plots. The first: {plots[0]} The last: {plots[-1]}"]
     text = " ".join(plots + [f"The color is the {scale}." for scale in scales]) or "Drawing: see the caption."
     return textwrap.shorten(text, LONGEST, placeholder=" ...")
 

@@ -74,6 +74,14 @@ def test_frames_are_as_sharp_as_the_limit_allows(shown, monkeypatch):
     assert pixels(frames(shown[1][0])[0]["src"]) == (495, 330) and 'width="330" height="220"' in shown[1][0]
 
 
+def test_the_id_does_not_depend_on_the_sharpness(shown, monkeypatch):
+    monkeypatch.setattr(outputs, "in_kernel", lambda: True)
+    monkeypatch.setattr(outputs, "_GIVEN", outputs.Counter())
+    monkeypatch.setattr(explorations, "MAX_BYTES", 9_500)
+    explore(bars, "Bars of height {height}", height=[1, 2])
+    assert 'id="explore-height-bars-of-height"' in shown[0][0] and pixels(frames(shown[0][0])[0]["src"]) < (660, 440)
+
+
 def pixels(address):
     return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).size
 

@@ -8,6 +8,8 @@ import sys
 
 import matplotlib
 import matplotlib.pyplot as plt
+import nbclient
+import nbformat
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
@@ -204,6 +206,11 @@ def test_figures_in_words():
     right.set_visible(False)
     assert describe(fig) == "Points: it."
     assert describe(plt.figure()) == "Drawing: see the caption."
+    fig, axes = plt.subplots(2, 3)
+    for number, ax in enumerate(axes.flat, 1):
+        ax.imshow(np.eye(2))
+        ax.set(title=f"head {number}")
+    assert describe(fig) == "6 plots. The first: Heat map: head 1. The last: Heat map: head 6."
     fig, ax = plt.subplots()
     ax.set(title="word " * 200)
     assert len(describe(fig)) <= 400
@@ -282,6 +289,32 @@ def test_without_a_kernel_the_result_is_printed(capsys):
     say("It falls.")
     table({"n": [1]})
     assert capsys.readouterr().out == "Figure: The error falls.\nIt falls.\n| n |\n| --: |\n| 1 |\n"
+
+
+CELL = """
+import matplotlib.pyplot as plt
+from attn_utils import figure, lab, say, table, use_book_style
+use_book_style()
+def line():
+    fig, ax = plt.subplots()
+    ax.plot([1, 2])
+    return fig
+figure(line(), "It rises.")
+figure(line(), "It rises.")
+say("It *rises*.")
+table({"n": [1]})
+lab("mask", line(), "It rises.")
+"""
+
+
+def test_in_a_kernel_each_result_is_one_output():
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    nbclient.NotebookClient(notebook, kernel_name="python3").execute()
+    data = [output["data"] for output in notebook.cells[0].outputs]
+    assert [set(one) for one in data] == [{f"text/{kind}", "text/plain"} for kind in
+                                          ("html", "html", "markdown", "markdown", "html")]  # fmt: skip
+    found = [re.search('id="(.*?)"', one["text/html"])[1] for one in data if "text/html" in one]
+    assert found == ["fig-it-rises", "fig-it-rises-2", "lab-mask"]
 
 
 # ------------------------------------------------------------------------- the style

@@ -305,7 +305,7 @@ def test_notebook_metadata(wrong, data, check):
 
 
 def test_large_file(data, check):
-    assert check(data, size=501_000) == ["file_is_small"]
+    assert check(data, size=701_000) == ["file_is_small"]
 
 
 def test_every_rule_is_broken_once():

@@ -9,7 +9,7 @@ from pathlib import Path
 import make_assignments
 import nbformat
 import pytest
-from set_repository import disagreements, main, set_repository
+from set_repository import disagreements, main, pages, set_repository
 from setup_cell import repository, setup_cell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +23,8 @@ def copy(tmp_path):
         shutil.copy(ROOT / name, tmp_path)
     for folder in ("book", "notebooks", ".github"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "attn_utils").mkdir()
+    shutil.copy(ROOT / "attn_utils" / "labs.py", tmp_path / "attn_utils")
     return tmp_path
 
 
@@ -32,6 +34,12 @@ def everything(root):
 
 def test_the_address_agrees_everywhere():
     assert disagreements(ROOT) == []
+
+
+def test_live_figures_lead_to_the_site(copy):
+    labs = copy / "attn_utils" / "labs.py"
+    labs.write_text(labs.read_text("utf8").replace(".github.io/", ".example.org/"), encoding="utf-8")
+    assert disagreements(copy) == [f"attn_utils/labs.py: SITE is not https://{pages(repository(copy))}/"]
 
 
 def test_the_set_up_cell_is_short_and_is_python():
@@ -46,7 +54,7 @@ def test_a_new_address_reaches_every_file(copy):
     changed = set_repository(copy, "ada-l/Attention.2")
     assert repository(copy) == "ada-l/Attention.2"
     assert disagreements(copy) == []
-    assert {"pyproject.toml", "_config.yml", "README.md", "CITATION.cff"} <= set(changed)
+    assert {"pyproject.toml", "_config.yml", "README.md", "CITATION.cff", "attn_utils/labs.py"} <= set(changed)
     assert all(old.encode() not in data for data in everything(copy).values())
     owner, name = old.split("/")
     assert all(f"{owner}.github.io/{name}".encode() not in data for data in everything(copy).values())

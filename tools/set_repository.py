@@ -17,6 +17,7 @@ from setup_cell import HOST, ROOT, repository, setup_cell
 OWNER_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}/(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}")
 SOURCES = ("pyproject.toml", "_config.yml")  # the address stands here; the rest is generated
 PATTERNS = ("*.md", "*.cff", "environment.yml", "book/*.md", "notebooks/**/*.ipynb", ".github/**/*.yml")
+PATTERNS += ("attn_utils/labs.py",)
 # Where services that open a notebook expect the repository, and what a reader is told to clone; each has to be ours.
 OURS = re.compile(
     r"(?:mybinder\.org/v2/gh/|colab\.research\.google\.com/github/|git clone (?:-\S+ )*https://github\.com/)"
@@ -74,6 +75,9 @@ def disagreements(root):
     citation = root / "CITATION.cff"
     if citation.is_file() and f"{HOST}{name}" not in citation.read_text(encoding="utf-8"):
         found.append(f"CITATION.cff does not name {HOST}{name}")
+    labs = root / "attn_utils" / "labs.py"
+    if labs.is_file() and f"https://{pages(name)}/" not in labs.read_text(encoding="utf-8"):
+        found.append(f"attn_utils/labs.py: SITE is not https://{pages(name)}/")
     for path in files(root):
         others = set(OURS.findall(path.read_text(encoding="utf-8"))) - {name}
         found += [f"{path.relative_to(root)}: launches {other}, not {name}" for other in sorted(others)]

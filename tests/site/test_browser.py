@@ -7,7 +7,7 @@ from browser import Visit, chromium, served
 from html_rules import SITE, page_names
 
 pytestmark = pytest.mark.site
-PAGES = [name for name in page_names(SITE) if name != "index.html"]
+PAGES = [name for name in page_names(SITE) if name != "index.html" and not name.startswith("labs/")]
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 SHOTS = SITE.parent / "screenshots"
 
@@ -94,9 +94,9 @@ def test_explorations_move(name, browser, base):
 
 
 def state(figure):
-    """(picture, its alt text, value beside the slider)"""
-    image = figure.locator("img")
-    return image.get_attribute("src"), image.get_attribute("alt"), figure.locator("output").inner_text()
+    """(picture, its alt text, its caption, value beside the slider)"""
+    image, caption = figure.locator("img"), figure.locator("figcaption").inner_text()
+    return image.get_attribute("src"), image.get_attribute("alt"), caption, figure.locator("output").inner_text()
 
 
 def differ(one, other):
@@ -117,6 +117,13 @@ def check_keyboard(figure):
     slider.press("Home")
     assert state(figure) == first, "Home does not lead back to the first picture"
     assert figure.locator("img").evaluate("e => e.complete && e.naturalWidth > 100")
+    width = slider.bounding_box()["width"]
+    for _ in range(int(slider.get_attribute("max"))):
+        slider.press("ArrowRight")
+        assert slider.bounding_box()["width"] == width, "the slider changes its width with its label"
+    slider.press("Home")
+    for control in (slider, figure.locator("button")):
+        assert control.bounding_box()["height"] >= 44
 
 
 def check_play(page, figure):
@@ -144,6 +151,7 @@ def test_without_scripts(name, browser, base):
             image = figure.locator("img")
             assert image.is_visible() and image.bounding_box()["width"] > 100
             assert image.get_attribute("alt")
+            assert figure.locator("figcaption").inner_text()
             assert not figure.locator("input, button").or_(figure.locator(".abe-scene")).first.is_visible()
         assert not visit.problems
 
@@ -166,6 +174,15 @@ def test_scenes_turn(name, browser, base):
             drag(visit.page, scene)
             assert scene.evaluate(CAMERA) != before, "dragging does not turn it"
         assert len(asked_for_plotly(visit)) == 1, "plotly is loaded more than once"
+        assert not visit.problems
+
+
+@pytest.mark.parametrize("name", [name for name in CHAPTERS if holding(name, "data-lab=")])
+def test_live_figures_live(name, browser, base):
+    with Visit(browser, base, name) as visit:
+        for figure in visit.page.locator("figure[data-lab]").all():
+            figure.scroll_into_view_if_needed()
+            figure.locator(".abe-stage").wait_for(state="visible")
         assert not visit.problems
 
 

@@ -1,0 +1,57 @@
+"""Brings the live figures of lab() to life: their scripts, on the pages that have one, and an address for each.
+
+A notebook cannot know on which page it will stand, so that its link leads to labs/NAME.html, which leads on.
+"""
+
+import posixpath
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.errors import ExtensionError
+
+LAB = re.compile(r'<figure class="abe-lab" id="([\w-]+)" data-lab="(\w+)"')
+FOLDER = "book/labs"
+REDIRECT = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Live figure</title>
+<meta http-equiv="refresh" content="0; url={0}"></head><body><p><a href="{0}">The live figure</a></p></body></html>
+"""
+
+
+def scripts(app):
+    return Path(app.srcdir) / FOLDER
+
+
+def find_labs(app, pagename, templatename, context, doctree):
+    """Note which page has which live figure, and load the loader there."""
+    found = LAB.findall(context.get("body", ""))
+    for figure, name in found:
+        if not (scripts(app) / f"{name}.js").is_file():
+            raise ExtensionError(f"{pagename}: lab({name!r}) has no script {FOLDER}/{name}.js")
+        app.live_figures.setdefault(name, []).append(f"{pagename}.html#{figure}")
+    if found:
+        app.add_js_file("labs/loader.js", loading_method="defer")
+
+
+def write_labs(app, exception):
+    """Copy the scripts, and write the address of each live figure that is on a page."""
+    if exception is None and app.builder.format == "html":
+        static = Path(app.outdir) / "_static" / "labs"
+        static.mkdir(parents=True, exist_ok=True)
+        for script in sorted(scripts(app).glob("*.js")):
+            shutil.copyfile(script, static / script.name)
+        for name, places in app.live_figures.items():
+            page = Path(app.outdir) / "labs" / f"{name}.html"
+            page.parent.mkdir(exist_ok=True)
+            page.write_text(REDIRECT.format(posixpath.join("..", min(places))), encoding="utf-8")
+
+
+def begin(app):
+    app.live_figures = {}  # name -> places; min() of them is in the first chapter that has it
+
+
+def setup(app):
+    app.connect("builder-inited", begin)
+    app.connect("html-page-context", find_labs)
+    app.connect("build-finished", write_labs)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}

@@ -1,0 +1,45 @@
+/* Turns each figure[data-lab] of a page into a live one when it comes into view.
+
+   A script NAME.js calls abeLabs.define("NAME", function (stage, data, figure) {...}), which fills the stage from
+   the data that stand in the markup. Where a script is missing or fails, the still picture stays. Classic scripts,
+   so that it works from a folder too. */
+
+(function () {
+  "use strict";
+
+  var root = document.documentElement.dataset.content_root;
+  var loading = {};
+
+  function load(name) {
+    loading[name] = loading[name] || new Promise(function (done, fail) {
+      var tag = document.createElement("script");
+      tag.src = root + "_static/labs/" + name + ".js";
+      tag.onload = done;
+      tag.onerror = function () { fail(new Error(tag.src + " is not there")); };
+      document.head.appendChild(tag);
+    });
+    return loading[name];
+  }
+
+  function start(figure) {
+    var stage = figure.querySelector(".abe-stage");
+    load("common").then(function () { return load(figure.dataset.lab); }).then(function () {
+      var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+      window.abeLabs.start(figure.dataset.lab, stage, data, figure);
+      stage.hidden = false;
+      figure.classList.add("abe-live");
+    }).catch(function (error) {
+      stage.hidden = true;
+      console.error(figure.id + ": the still picture stays. " + error.message);
+    });
+  }
+
+  if (root === undefined || !("IntersectionObserver" in window)) return;
+  var seen = new IntersectionObserver(function (entries) {
+    entries.filter(function (entry) { return entry.isIntersecting; }).forEach(function (entry) {
+      seen.unobserve(entry.target);
+      start(entry.target);
+    });
+  }, {rootMargin: "200px"});
+  document.querySelectorAll("figure[data-lab]").forEach(function (figure) { seen.observe(figure); });
+})();

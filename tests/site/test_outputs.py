@@ -1,0 +1,228 @@
+"""Outputs of figure(), table() and lab() on a small site of their own, in Chromium: they live, and they fit."""
+
+import json
+
+import matplotlib
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pytest
+from browser import Visit, chromium, served
+from bs4 import BeautifulSoup
+from html_rules import ROOT, RULES, Site
+from sphinx.application import Sphinx
+
+from attn_utils import attention, causal_mask, figures, labs
+
+pytestmark = pytest.mark.site
+WORDS = ["the", "animal", "was", "too", "tired"]
+rng = np.random.default_rng(0)
+Q, K, V = rng.normal(size=(3, 5, 4))
+V = V[:, :2]
+SCORES = Q @ K.T / 2
+CONF = """
+import sys
+sys.path.insert(0, {ext!r})
+extensions, html_theme, language = ["myst_nb", "live_figures"], "sphinx_book_theme", "en"
+html_static_path, html_css_files = [{css!r}], ["book.css", "outputs.css"]
+nb_execution_mode, nb_render_markdown_format = "off", "myst"
+html_context = {{"default_mode": "light"}}
+"""
+
+
+def outputs(monkeypatch):
+    """What the functions display, as outputs of cells."""
+    seen = []
+    for module in (figures, labs):
+        monkeypatch.setattr(module, "show", lambda mime, content, text: seen.append({mime: content, "text/plain": text}))
+    panels = [plt.figure(figsize=(3, 2.4)) for _ in range(2)]
+    for panel in panels:
+        panel.gca().plot([1, 2])
+    figures.figure(panels, "Both lines rise from 1 to 2.", name="both")
+    figures.table({"word": WORDS, "weight": rng.random(5)}, "The row of 'it', with $d_k$ = 4.", digits=2)
+    figures.say(f"It gets **{0.25:.0%}**.")
+    _, ax = plt.subplots()
+    figures.draw_weights(attention(Q, K, V, mask=causal_mask(5))[1], WORDS, ax=ax)
+    data = {"tokens": WORDS, "scores": SCORES, "values": V}
+    labs.lab("mask", ax.figure, "No token looks at what comes after it.", data=data)
+    labs.lab("broken", plt.figure(), "This one has a script that fails.")
+    return [nbformat.v4.new_output("display_data", data=one) for one in seen]
+
+
+@pytest.fixture(scope="module")
+def little(tmp_path_factory):
+    """A site of one page with these outputs, built with the book's extension and styles."""
+    matplotlib.use("agg")
+    source = tmp_path_factory.mktemp("source")
+    with pytest.MonkeyPatch.context() as patch, plt.rc_context():
+        figures.use_book_style()
+        cells = [nbformat.v4.new_code_cell("1", outputs=[one], execution_count=1) for one in outputs(patch)]
+    plt.close("all")
+    title = nbformat.v4.new_markdown_cell("# A page\n\n" + "Words. " * 2000)
+    (source / "notebooks").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=[title, *cells]), source / "notebooks" / "page.ipynb")
+    (source / "index.md").write_text("# Home\n\n```{toctree}\nnotebooks/page\n```\n")
+    (source / "book" / "labs").mkdir(parents=True)
+    for script in (ROOT / "book" / "labs").glob("*.js"):
+        (source / "book" / "labs" / script.name).write_text(script.read_text())
+    (source / "book" / "labs" / "broken.js").write_text("abeLabs.define('broken', function () { undefined_name(); });")
+    (source / "conf.py").write_text(CONF.format(ext=str(ROOT / "book" / "_ext"), css=str(ROOT / "book" / "css")))
+    out = source / "_build"
+    Sphinx(source, source, out, source / "_doctrees", "html", status=None, warning=None).build()
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+PAGE = "notebooks/page.html"
+
+
+def live(visit):
+    """The live mask, once it is in view."""
+    lab = visit.page.locator("figure[data-lab=mask]")
+    assert lab.locator("img").is_visible() and not visit.page.locator(".abe-place").count(), "loaded before it is seen"
+    lab.scroll_into_view_if_needed()
+    lab.locator(".abe-place").first.wait_for(state="visible")
+    return lab
+
+
+def numbers(lab, name):
+    return np.array(lab.evaluate(f"e => [...e.querySelectorAll('[data-{name}]')].map(e => +e.dataset.{name})"))
+
+
+def check(lab, mask):
+    output, weights = attention(Q, K, V, mask=mask)
+    np.testing.assert_allclose(numbers(lab, "weight").reshape(5, 5), weights, atol=1e-4)
+    np.testing.assert_allclose(numbers(lab, "value").reshape(5, 2), output, atol=1e-4)
+
+
+def test_the_live_mask_computes_what_attention_computes(browser, little):
+    mask = causal_mask(5)
+    with served(little) as address, Visit(browser, address, PAGE) as visit:
+        lab = live(visit)
+        check(lab, mask)
+        assert not lab.locator("img").is_visible() and not lab.locator(".abe-link").is_visible()
+        for i, j in ((4, 1), (0, 0), (1, 3), (4, 1)):
+            mask[i, j] = not mask[i, j]
+            lab.locator(".abe-place").nth(5 * i + j).click()
+            check(lab, mask)
+        assert "“tired” looks at the 0" in lab.locator("[role=status]").inner_text()
+        place = lab.locator(".abe-place").nth(0)
+        assert place.get_attribute("aria-pressed") == "false"
+        assert place.get_attribute("aria-label") == "the looks at the: forbidden"
+        lab.locator(".abe-button").click()
+        check(lab, causal_mask(5))
+
+
+def test_the_live_mask_works_with_the_keyboard_and_from_a_folder(browser, little):
+    with Visit(browser, little.as_uri() + "/", PAGE) as visit:
+        lab, keyboard = live(visit), visit.page.keyboard
+        lab.locator(".abe-place").first.focus()
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp", "End", "Home", "Space"):
+            keyboard.press(key)
+        mask = causal_mask(5)
+        mask[1, 0] = False
+        check(lab, mask)
+        assert "“animal” looks at animal 1.00." in lab.locator("[role=status]").inner_text()
+        keyboard.press("Tab")  # leaves the whole grid
+        assert visit.page.evaluate("document.activeElement.textContent") == "Causal mask again"
+
+
+def test_a_live_figure_fits_a_phone_and_a_thumb(browser, little):
+    with served(little) as address, Visit(browser, address, PAGE, width=360, theme="dark") as visit:
+        lab = live(visit)
+        sizes = lab.evaluate("e => [...e.querySelectorAll('button')].map(e => e.getBoundingClientRect())"
+                             ".map(b => [b.width, b.height])")  # fmt: skip
+        assert np.min(sizes) >= 44
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= 360
+        table = lab.locator("table").first.bounding_box()
+        assert table["x"] >= 0 and table["x"] + table["width"] <= 360
+
+
+def test_the_still_stays_in_print_without_scripts_and_where_a_script_fails(browser, little):
+    with served(little) as address, Visit(browser, address, PAGE) as visit:
+        lab = live(visit)
+        visit.page.emulate_media(media="print")
+        assert lab.locator("img").is_visible() and not lab.locator(".abe-stage").is_visible()
+        assert lab.locator(".abe-link").inner_text() == f"Live on the site: {labs.SITE}labs/mask.html"
+        visit.page.emulate_media(media="screen")
+        broken = visit.page.locator("figure[data-lab=broken]")
+        broken.scroll_into_view_if_needed()
+        visit.page.wait_for_load_state("networkidle")
+        assert "undefined_name" in "".join(visit.problems) and "the still picture stays" in "".join(visit.problems)
+        assert broken.locator("img").is_visible() and not broken.locator(".abe-stage").is_visible()
+    with served(little) as address, Visit(browser, address, PAGE, scripts=False) as visit:
+        assert visit.page.locator("figure[data-lab=mask] img").is_visible()
+        assert not visit.page.locator(".abe-stage").first.is_visible()
+
+
+def test_the_address_of_a_live_figure_leads_to_it(browser, little):
+    with served(little) as address, Visit(browser, address, "labs/mask.html", scripts=False) as visit:
+        visit.page.wait_for_url(address + PAGE + "#lab-mask")
+
+
+def test_the_loader_is_on_pages_with_live_figures_only(little):
+    assert "labs/loader.js" in (little / PAGE).read_text() and "labs/loader.js" not in (little / "index.html").read_text()
+
+
+def test_pictures_of_328_pixels_on_a_phone_and_captions_in_both_themes(browser, little):
+    for theme in ("light", "dark"):
+        with served(little) as address, Visit(browser, address, PAGE, width=360, theme=theme) as visit:
+            image = visit.page.locator("figure[data-lab=broken] img")
+            assert image.bounding_box()["width"] >= 328
+            caption = visit.page.locator("figcaption").first
+            assert contrast(caption) >= 7
+
+
+@pytest.mark.parametrize(("width", "beside"), [(360, False), (1280, True)])
+def test_panels_stand_in_a_row_where_there_is_room(width, beside, browser, little):
+    with served(little) as address, Visit(browser, address, PAGE, width=width) as visit:
+        one, two = (picture.bounding_box() for picture in visit.page.locator("#fig-both img").all())
+        assert (one["y"] == two["y"]) == beside
+        assert beside or two["y"] >= one["y"] + one["height"]
+
+
+def contrast(element):
+    """Of the text of an element with the first background behind it that is not transparent."""
+    ink, paper = element.evaluate(
+        """e => {let behind = e; const color = () => getComputedStyle(behind).backgroundColor;
+        while (/, 0\\)$|transparent/.test(color()) && behind.parentElement) behind = behind.parentElement;
+        return [getComputedStyle(e).color, color()].map(c => c.match(/[\\d.]+/g).slice(0, 3).map(Number))}"""
+    )
+    light, dark = sorted(map(luminance, (ink, paper)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(levels):
+    channels = np.array(levels) / 255
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+
+def test_tables_and_sentences_are_set(little):
+    page = BeautifulSoup((little / PAGE).read_text(), "html.parser")
+    rows = [[cell.get_text(strip=True) for cell in row.find_all(["th", "td"])] for row in page.select("table tr")]
+    assert rows[0] == ["word", "weight"] and len(rows) == 6 and rows[5][0] == "tired"
+    assert "text-right" in page.select_one("table td:nth-of-type(2)")["class"]
+    assert page.select_one(".cell_output strong").get_text() == "25%"
+
+
+@pytest.mark.parametrize("rule", ["ids_are_unique", "images_have_alt_text", "nothing_loads_from_elsewhere",
+                                  "outputs_have_captions", "captions_are_not_read_twice", "links_resolve"])  # fmt: skip
+def test_the_page_keeps_the_rules(rule, little):
+    site = Site(little)
+    assert RULES[rule](site.pages[PAGE]) == []
+
+
+def test_scripts_are_light():
+    sizes = {path.name: path.stat().st_size for path in (ROOT / "book" / "labs").glob("*.js")}
+    assert sizes and not {name: size for name, size in sizes.items() if size > 15_000}
+
+
+def test_the_data_survive_the_markup(little):
+    page = BeautifulSoup((little / PAGE).read_text(), "html.parser")
+    data = json.loads(page.select_one("figure[data-lab=mask] script").get_text())
+    np.testing.assert_allclose(data["scores"], SCORES, atol=1e-6)

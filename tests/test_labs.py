@@ -1,0 +1,101 @@
+"""The markup of live figures, and what the site makes of it; tests/site/test_outputs.py opens one in a browser."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from sphinx.errors import ExtensionError
+
+from attn_utils import lab, labs
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def no_screen():
+    matplotlib.use("agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    seen = []
+    monkeypatch.setattr(labs, "show", lambda *parts: seen.append(parts))
+    return seen
+
+
+def blank():
+    return plt.figure(figsize=(3, 2))
+
+
+def test_a_live_figure_is_a_still_a_link_the_data_and_a_caption(shown):
+    lab("mask", blank(), "Nobody looks ahead.", data={"tokens": ["<a>"], "scores": np.array([[1 / 3, np.nan]]), "n": np.int64(2)})
+    mime, markup, text = shown[0]
+    page = BeautifulSoup(markup, "html.parser")
+    assert mime == "text/html" and text == f"Figure: Nobody looks ahead.\nLive on the site: {labs.SITE}labs/mask.html"
+    assert page.figure["data-lab"] == "mask" and page.figure["id"] == "lab-mask"
+    assert page.img["alt"] and page.figcaption.get_text() == "Nobody looks ahead."
+    assert page.a["href"] == f"{labs.SITE}labs/mask.html" == page.a.get_text()
+    assert json.loads(page.script.get_text()) == {"tokens": ["<a>"], "scores": [[0.333333, None]], "n": 2}
+    assert page.find(class_="abe-stage").has_attr("hidden") and "<a>" not in page.script.get_text()
+
+
+def test_the_same_live_figure_gives_the_same_bytes(shown):
+    for _ in range(2):
+        lab("mask", blank(), "Nobody looks ahead.", data={"values": np.eye(2)})
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"name": "../mask"}, "expected that of a script"),
+        ({"data": [1]}, "data is list"),
+        ({"caption": ""}, "caption is ''"),
+        ({"fig": None}, "fig is NoneType"),
+    ],
+)
+def test_what_a_live_figure_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lab(**{"name": "mask", "fig": blank(), "caption": "Nobody looks ahead.", **arguments})
+
+
+def extension():
+    spec = importlib.util.spec_from_file_location("live_figures", ROOT / "book" / "_ext" / "live_figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def app(tmp_path):
+    """What the extension needs of Sphinx."""
+    added = []
+    builder = SimpleNamespace(format="html")
+    return SimpleNamespace(srcdir=ROOT, outdir=tmp_path, builder=builder, live_figures={}, added=added,
+                           add_js_file=lambda name, **_: added.append(name))  # fmt: skip
+
+
+def test_the_site_finds_the_live_figures_that_the_library_writes(app, shown):
+    lab("mask", blank(), "Nobody looks ahead.")
+    site = extension()
+    for page, body in (("notebooks/05_b", shown[0][1]), ("notebooks/03_a", shown[0][1]), ("book/index", "<p>")):
+        site.find_labs(app, page, None, {"body": body}, None)
+    assert app.added == ["labs/loader.js"] * 2  # not on the page without one
+    site.write_labs(app, None)
+    assert 'url=../notebooks/03_a.html#lab-mask"' in (app.outdir / "labs" / "mask.html").read_text()
+    scripts = {path.name for path in (app.outdir / "_static" / "labs").iterdir()}
+    assert scripts == {path.name for path in (ROOT / "book" / "labs").glob("*.js")} >= {"loader.js", "common.js", "mask.js"}
+
+
+def test_a_live_figure_without_a_script_stops_the_build(app, shown):
+    lab("nowhere", blank(), "Nobody looks ahead.")
+    with pytest.raises(ExtensionError, match="notebooks/03_a: lab\\('nowhere'\\) has no script book/labs/nowhere.js"):
+        extension().find_labs(app, "notebooks/03_a", None, {"body": shown[0][1]}, None)
