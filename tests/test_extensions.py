@@ -4,7 +4,10 @@ import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from docutils import nodes
+from docutils.utils import new_document
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,3 +39,48 @@ def test_a_chapter_has_the_number_of_its_file():
     assert env.titles["notebooks/06_sink_necessity"]["secnumber"] == [6]
     assert [link["secnumber"] for link in env.tocs["notebooks/06_sink_necessity"]] == [[6], [6, 2]]
     assert env.toc_secnumbers["book/glossary"] == {"": (7,), "#two": (7, 2)}
+
+
+def test_the_licenses_of_what_the_site_ships_are_copied(tmp_path):
+    """MathJax is under the Apache license, plotly.js under the MIT license, and both want their text passed on."""
+    extension("offline_assets").copy_licenses(tmp_path)
+    assert "Apache License" in (tmp_path / "django-static-mathjax.txt").read_text("utf8")
+    plotly = (tmp_path / "plotly.txt").read_text("utf8")
+    assert "Permission is hereby granted" in plotly and "Plotly" in plotly
+    listed = (tmp_path / "README.txt").read_text("utf8")
+    texts = {path.name for path in tmp_path.iterdir()} - {"README.txt"}
+    assert len(texts) >= 9 and all(f": {name} (" in listed for name in texts)
+
+
+def test_a_package_without_a_license_stops_the_build(tmp_path, monkeypatch):
+    assets = extension("offline_assets")
+    monkeypatch.setattr(assets, "license_texts", lambda name: [])
+    with pytest.raises(ExtensionError, match="plotly carries no license text"):
+        assets.copy_licenses(tmp_path, ["plotly"])
+
+
+# ---------------------------------------------------------------- anchors of claims
+
+REPORTED = "first | source: 1 | here: 1 | reproduced\nsecond | source: 1 | here: 2 | differs: so it is\n"
+
+
+def cell_of(output):
+    """A notebook's code cell as MyST-NB makes it: a container with a source and its outputs."""
+    cell = nodes.container(nb_element="cell_code")
+    source = nodes.container(nb_element="cell_code_source")
+    source += nodes.literal_block("", f"print({REPORTED!r})")
+    outputs = nodes.container(nb_element="cell_code_output")
+    outputs += nodes.literal_block("", output)
+    cell += [source, outputs]
+    return cell
+
+
+@pytest.mark.parametrize("suffix, anchors", [(".ipynb", ["claim-first", "claim-second"]), (".md", [])])
+def test_a_cell_that_reports_a_claim_can_be_linked_to(suffix, anchors):
+    document = new_document("page")
+    document += [cell_of("something else"), cell_of(REPORTED)]
+    env = SimpleNamespace(docname="page", doc2path=lambda name: name + suffix, metadata={"page": {}})
+    document.settings.env = env
+    extension("claims_ledger").AnchorClaims(document).apply()
+    assert [cell["ids"] for cell in document.children] == [[], anchors]
+    assert list(env.metadata["page"].get("myst_slugs", {})) == anchors

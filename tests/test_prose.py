@@ -57,20 +57,48 @@ def test_the_pages_that_list_chapters_link_those_that_stand():
     assert len(linked) + len(planned) == 8
 
 
-def test_every_work_has_one_address():
-    entries = re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.M)[1:]
-    urls = [re.findall(r"^\s*url\s*=\s*\{(https://[^}]+)\}", entry, re.M) for entry in entries]
-    assert all(len(url) == 1 for url in urls)
-    assert len({url[0] for url in urls}) == len(urls)
+def works():
+    """{key: (year, address)} of the bibliography; an entry that lacks one of them, or has two, is named."""
+    found = {}
+    for entry in re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.M)[1:]:
+        key = re.match(r"\w+\{([^,]+),", entry)[1]
+        years = re.findall(r"^\s*year\s*=\s*\{(\d{4})\}", entry, re.M)
+        urls = re.findall(r"^\s*url\s*=\s*\{(https://[^}]+)\}", entry, re.M)
+        assert len(years) == len(urls) == 1, (
+            f"book/references.bib: {key} has {len(years)} years and {len(urls)} addresses, expected one of each: "
+            "year = {2024}, and url = {https://...}, the arXiv page or the DOI where there is one"
+        )
+        found[key] = years[0], urls[0]
+    return found
+
+
+def test_every_work_has_one_address_of_its_own():
+    urls = [url for _, url in works().values()]
+    assert [url for url in urls if urls.count(url) > 1] == []
+
+
+def test_a_work_without_an_address_is_named(tmp_path, monkeypatch):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "references.bib").write_text("% works\n\n@misc{somebody2024,\n  year = {2024},\n}\n")
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    with pytest.raises(AssertionError, match="somebody2024 has 1 years and 0 addresses, expected one of each"):
+        works()
 
 
 def test_notebooks_cite_the_year_of_the_bibliography():
-    entries = re.split(r"^@", (ROOT / "book" / "references.bib").read_text(encoding="utf-8"), flags=re.M)[1:]
-    years = {re.search(r"url\s*=\s*\{(.*)\}", e)[1]: re.search(r"year\s*=\s*\{(\d+)\}", e)[1] for e in entries}
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    years = {url: year for year, url in works().values()}
+    for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
         for text, url in re.findall(r"\[([^]]+)\]\((https://[^)]+)\)", path.read_text(encoding="utf-8")):
             cited = re.search(r"\b(?:19|20)\d\d\b", text)
             assert not cited or url not in years or years[url] == cited[0], f"{path.name}: {text} is of {years[url]}"
+
+
+def test_pages_cite_works_of_the_bibliography():
+    known = works()
+    for page in PAGES:
+        cited = re.findall(r"\{cite:\w+\}`([^`]+)`", page.read_text(encoding="utf-8"))
+        keys = [key.strip() for group in cited for key in group.split(",")]
+        assert [key for key in keys if key not in known] == [], page.name
 
 
 def test_the_example_of_a_claim_is_a_row_of_the_ledger():

@@ -413,8 +413,8 @@ def test_the_classifier_grays_patches_not_tokens():
     assert np.isfinite(grad(loss)(params)["embed.W"]).all()
 
 
-def test_the_classifier_equals_pytorch():
-    torch = pytest.importorskip("torch")
+@pytest.mark.reference
+def test_the_classifier_equals_pytorch(torch):
     sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
     from training_step import torch_classifier
 

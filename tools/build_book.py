@@ -9,11 +9,14 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from attn_utils.lifeline import lifeline, python
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 NEXT = BUILD / "next"  # jupyter-book writes into a _build folder of its own in here
 SITE = BUILD / "html"
 LOG = BUILD / "book.log"
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 PROBLEM = re.compile(r": (WARNING|ERROR|CRITICAL|SEVERE): |^(WARNING|ERROR|CRITICAL): |^[\w.]*(Error|Exception)\b")
 STOPPED = re.compile(r"^Extension error[^\n]*:\n(.*?)(?=^Traceback|\Z)", re.MULTILINE | re.DOTALL)
@@ -23,12 +26,10 @@ def run_jupyter_book():
     """True when the build had no error and no warning; what it said is in LOG."""
     shutil.rmtree(NEXT, ignore_errors=True)
     NEXT.mkdir(parents=True)
-    start = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "build", ".", "--path-output", str(NEXT)]
+    command = python(JUPYTER_BOOK, "build", ".", "--path-output", NEXT, "-W", "-n", "--keep-going")
     env = os.environ | {"PYTHONWARNINGS": "ignore", "PYTHONUTF8": "1", "NO_COLOR": "1"}
-    done = subprocess.run(
-        [*command, "-W", "-n", "--keep-going"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    with lifeline() as stdin:  # a build that is killed must not go on writing while the next one begins
+        done = subprocess.run(command, cwd=ROOT, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     LOG.write_text(ANSI.sub("", done.stdout.decode("utf-8", "replace")), encoding="utf-8")
     return done.returncode == 0 and (NEXT / "_build" / "html" / "index.html").is_file()
 

@@ -1,10 +1,11 @@
 """The claims ledger, from book/claims.yml and the notebooks' stored outputs.
 
     python tools/claims.py            write attn_utils/data/claims.json and book/claims.md
+    python tools/claims.py --rows     write attn_utils/data/claims.json alone; a row may wait for its measurement
     python tools/claims.py --check    exit 1 when either of them, or a notebook, does not fit
 
-A row counts as measured when a notebook of its chapter printed its line. A line of an unknown claim, or a
-missing line of a claim whose chapter exists, is an error: the build stops.
+A claim is reported in the evidence of its chapter (notebooks/evidence/), or in the chapter where it has none.
+A line of an unknown claim, or a missing line of a claim whose chapter exists, is an error: the build stops.
 """
 
 import html
@@ -15,13 +16,35 @@ from pathlib import Path
 
 import yaml
 
-RULES = {"within", "relative", "at_least", "at_most", "between", "equal", "condition"}  # as in attn_utils/claims.py
 ROOT = Path(__file__).resolve().parents[1]
-VERDICTS = ("reproduced", "reproduced with a condition", "differs", "not testable here")
-CLASSES = dict(
-    zip(VERDICTS, ("verdict-reproduced", "verdict-condition", "verdict-differs", "verdict-open"), strict=True)
-)
-FIELDS = {"id", "chapter", "says", "theirs", "value", "close", "partly", "otherwise", "untestable", "expect"}
+sys.path.insert(0, str(ROOT))  # this checkout's attn_utils, whatever is installed
+
+from attn_utils.claims import RULES, VERDICTS, facts_named, in_markdown, judge, standing  # noqa: E402
+
+CLASSES = dict(zip(VERDICTS, ("reproduced", "condition", "differs", "open", "open", "open"), strict=True))
+HEADINGS = {  # short names for the columns of the count
+    "reproduced with a condition": "with a condition",
+    "not testable here": "not testable",
+    "not measured yet": "not yet",
+}
+FORMS = {  # how a number of claims is told: of one, of several
+    "reproduced": ("is reproduced", "are reproduced"),
+    "reproduced with a condition": ("is reproduced with a condition", "are reproduced with a condition"),
+    "differs": ("differs", "differ"),
+    "answered": ("is answered", "are answered"),
+    "not testable here": ("is not testable here", "are not testable here"),
+    "not measured yet": ("is not measured yet", "are not measured yet"),
+}
+SOURCE_NEEDED = {"heading", "about", "kind", "claims"}
+SOURCE_FIELDS = SOURCE_NEEDED | {"name", "author", "link", "no_link", "papers", "read", "code", "no_code"}
+NEEDED = {"id", "chapter", "says", "where"}
+ON_THE_PAGE = {"words", "original", "where", "cites", "as_summarized", "expect"}  # not in the package
+FIELDS = NEEDED | ON_THE_PAGE | {"from", "theirs", "value", "close", "partly", "otherwise", "untestable", "open"}
+FIELDS |= {"answer", "refuted_by", "possible"}
+STANDINGS = ({"close", "partly"}, {"untestable"}, {"open"}, {"answer"})  # a row has fields of one of these
+
+
+# ---------------------------------------------------------------- the rows
 
 
 def read_claims(root=ROOT):
@@ -32,10 +55,10 @@ def read_claims(root=ROOT):
         raise ValueError(f"book/claims.yml cannot be read: {error}") from error
     rows = []
     for source, entry in book.items():
-        _want(source, entry, {"heading", "about", "claims"}, {"heading", "about", "claims"})
+        _check_source(source, entry)
         for row in entry["claims"]:
-            _want(row.get("id"), row, {"id", "chapter", "says"}, FIELDS)
-            _check_rules(row)
+            _want(row.get("id"), row, NEEDED, FIELDS)
+            _check_row(entry, row)
             listed = row["chapter"] if isinstance(row["chapter"], list) else [row["chapter"]]
             rows.append({**row, "chapter": listed, "source": source, "theirs": str(row.get("theirs", row["says"]))})
     ids = [row["id"] for row in rows]
@@ -54,25 +77,76 @@ def _want(name, entry, needed, allowed):
         )
 
 
+def _check_source(source, entry):
+    """Stop at a document that a reader could not find, or would not know that nobody can."""
+    _want(source, entry, SOURCE_NEEDED, SOURCE_FIELDS)
+    if entry["kind"] not in ("document", "papers"):
+        raise ValueError(f"book/claims.yml: {source}: kind is {entry['kind']!r}, expected document or papers.")
+    if entry["kind"] == "document":
+        _want(source, entry, {"name", "author", "papers", "read"}, SOURCE_FIELDS)
+        for given, why_not in (("link", "no_link"), ("code", "no_code")):
+            if (given in entry) == (why_not in entry):
+                raise ValueError(f"book/claims.yml: {source}: give either {given} or {why_not}, which says why.")
+
+
+def _check_row(entry, row):
+    """Stop at a row without the source's words, or with a rule that report() could not apply or nothing refutes."""
+    own = entry["kind"] == "document" and row.get("from", "document") != "paper"
+    _want(row["id"], row, {"words", "original"} if own else {"cites"}, FIELDS)
+    if row.get("from", "paper") not in ("paper", "question"):
+        raise ValueError(f"book/claims.yml: {row['id']}: from is {row['from']!r}, expected paper or question.")
+    standing_on = [fields for fields in STANDINGS if fields & set(row)]
+    if len(standing_on) != 1:
+        raise ValueError(
+            f"book/claims.yml: {row['id']}: expected one of a rule (close, partly), untestable, open and answer, got "
+            f"{sorted(set().union(*standing_on))}."
+        )
+    if standing_on[0] is STANDINGS[0]:
+        _check_rules(row)
+    try:
+        facts_named(row)
+    except ValueError as error:
+        raise ValueError(f"book/claims.yml: {row['id']}: a text cannot be filled: {error}") from error
+
+
 def _check_rules(row):
-    """Stop at a rule that report() could not apply."""
+    """Stop at a rule that report() could not apply, or that the value which should refute it passes."""
     for field in ("close", "partly"):
-        unknown = sorted(set(row.get(field, {})) - RULES)
+        unknown = sorted(set(row.get(field, {})) - set(RULES) - {"condition"})
         if unknown or (field == "partly" and field in row and "condition" not in row[field]):
             raise ValueError(
                 f"book/claims.yml: {row['id']}: {field} has {unknown or 'no condition'}, known: {sorted(RULES)}."
             )
+    _want(row["id"], row, {"refuted_by", "otherwise"}, FIELDS)
+    outcome, _ = judge(row, row["refuted_by"])
+    if outcome != "differs":
+        raise ValueError(
+            f"book/claims.yml: {row['id']}: refuted_by is {row['refuted_by']!r}, and the rule calls that {outcome!r}. "
+            "Give a value that refutes the claim, or tighten the rule."
+        )
 
 
 def packaged(root=ROOT):
-    """The text of attn_utils/data/claims.json: what report() reads."""
-    return json.dumps(read_claims(root)[1], indent=1, ensure_ascii=False) + "\n"
+    """The text of attn_utils/data/claims.json: the rows that report() reads, with what the notebooks measured."""
+    found, _ = collect(root)
+    rows = []
+    for row in read_claims(root)[1]:
+        kept = {name: value for name, value in row.items() if name not in ON_THE_PAGE}
+        measured = [{"chapter": chapter, **found[row["id"], chapter]} for chapter in row["chapter"]
+                    if (row["id"], chapter) in found]  # fmt: skip
+        rows.append(kept | ({"measured": measured} if measured else {}))
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+
+
+# ---------------------------------------------------------------- the measurements
 
 
 def notebook_of(root, chapter):
-    """The notebook of a chapter, or None while it is not written."""
-    found = sorted((root / "notebooks").glob(f"{chapter:02d}_*.ipynb"))
-    return found[0] if found else None
+    """The notebook that reports a chapter's claims: its evidence, else the chapter, else None."""
+    for folder in (root / "notebooks" / "evidence", root / "notebooks"):
+        for path in sorted(folder.glob(f"{chapter:02d}_*.ipynb")):
+            return path
+    return None
 
 
 def chapters(root):
@@ -80,95 +154,179 @@ def chapters(root):
     return sorted({int(path.name[:2]) for path in (root / "notebooks").glob("[0-9][0-9]_*.ipynb")})
 
 
+def lines_of(text):
+    """The lines of report() in a text: claim id -> {source, here, verdict}; a second line of a claim is an error."""
+    found = {}
+    for parts in (line.split(" | ", 3) for line in text.splitlines()):
+        if len(parts) == 4 and parts[1].startswith("source: ") and parts[3].startswith(VERDICTS):
+            if parts[0] in found:
+                raise ValueError(f"the claim {parts[0]!r} is reported twice. Report it once, where it is measured.")
+            source, here = parts[1].removeprefix("source: "), parts[2].removeprefix("here: ")
+            found[parts[0]] = {"source": source, "here": here, "verdict": parts[3]}
+    return found
+
+
 def reported(notebook):
-    """The lines that report() printed in a notebook: claim id -> (source, here, verdict)."""
+    """The lines that report() printed in a notebook."""
     cells = json.loads(notebook.read_text("utf8"))["cells"]
-    texts = [
-        "".join(out.get("text", ""))
-        for cell in cells
-        for out in cell.get("outputs", [])
-        if out["output_type"] == "stream"
-    ]
-    lines = [line.split(" | ", 3) for text in texts for line in text.splitlines()]
-    return {
-        parts[0]: (parts[1].removeprefix("source: "), parts[2].removeprefix("here: "), parts[3])
-        for parts in lines
-        if len(parts) == 4 and parts[1].startswith("source: ") and parts[3].startswith(VERDICTS)
-    }
+    outputs = [out for cell in cells for out in cell.get("outputs", []) if out["output_type"] == "stream"]
+    try:
+        return lines_of("\n".join("".join(out.get("text", "")) for out in outputs))
+    except ValueError as error:
+        raise ValueError(f"{notebook.name}: {error}") from error
 
 
-def measurements(root=ROOT):
-    """(claim id, chapter) -> (source, here, verdict) over all notebooks; raises when rows and lines do not fit."""
-    rows = read_claims(root)[1]
+def collect(root=ROOT):
+    """((claim id, chapter) -> {notebook, here, verdict}, faults): what was measured, and what does not fit."""
+    rows = {row["id"]: row for row in read_claims(root)[1]}
     found, faults = {}, []
     for chapter in chapters(root):
         notebook = notebook_of(root, chapter)
-        lines, here = reported(notebook), {row["id"] for row in rows if chapter in row["chapter"]}
+        lines = reported(notebook)
         faults += [
-            f"{notebook.name} reports {name!r}, which book/claims.yml does not list for chapter {chapter}"
-            for name in lines
-            if name not in here
+            f"{notebook.name} does not report the claim {name!r} of its chapter"
+            for name, row in sorted(rows.items())
+            if chapter in row["chapter"] and name not in lines and not {"open", "untestable"} & set(row)
         ]
-        faults += [
-            f"{notebook.name} does not report the claim {name!r} of its chapter" for name in sorted(here - set(lines))
-        ]
-        found.update({(name, chapter): line for name, line in lines.items()})
+        for name, line in lines.items():
+            fault = _misfit(rows.get(name), chapter, line)
+            faults += [f"{notebook.name} reports {name!r}, {fault}"] if fault else []
+            if not fault:
+                place = notebook.relative_to(root / "notebooks").as_posix()
+                found[name, chapter] = {"notebook": place, "here": line["here"], "verdict": line["verdict"]}
+    return found, faults
+
+
+def _misfit(row, chapter, line):
+    """What is wrong with a line that a notebook printed, or None."""
+    if row is None or chapter not in row["chapter"]:
+        return f"which book/claims.yml does not list for chapter {chapter}"
+    if "open" in row:
+        return "which book/claims.yml calls open"
+    if line["source"] != row["theirs"]:
+        return "with another value of the source than book/claims.yml: execute it again"
+    return None
+
+
+def measurements(root=ROOT):
+    """(claim id, chapter) -> {notebook, here, verdict} over all notebooks; raises when rows and lines do not fit."""
+    found, faults = collect(root)
     if faults:
         raise ValueError("the claims ledger does not fit the notebooks: " + "; ".join(faults))
     return found
+
+
+# ---------------------------------------------------------------- the page
+
+INTRODUCTION = """# Compare every claim with its measurement
+
+<!-- Generated by tools/claims.py from book/claims.yml and the notebooks' stored outputs. Do not edit. -->
+
+This book grew out of four documents written by others. Each of their testable statements stands here in the
+document's own words, translated from the Japanese, and in ours, beside what a cell of this book measured. Nobody
+types a verdict: it follows from the measured value and the tolerance written down in `book/claims.yml`, together
+with a value that would refute the claim. Where we differ from a source, that is a measurement and no reproach;
+the chapter shows it, and you can run it again."""
 
 
 def claims_page(root=ROOT):
     """The Markdown of book/claims.md."""
     book, rows = read_claims(root)
     found = measurements(root)
-    parts = [INTRODUCTION, _count(rows, found)]
+    parts = [INTRODUCTION, _counts(book, rows, found)]
     for source, entry in book.items():
-        parts.append(f"## {entry['heading']}\n\n{entry['about'].strip()}")
-        parts += [_section(root, row, found) for row in rows if row["source"] == source]
+        mine = [row for row in rows if row["source"] == source]
+        parts += [f"## {entry['heading']}\n\n{entry['about'].strip()}", *_presented(entry)]
+        parts += [_section(row, found) for row in mine if "from" not in row]
+        for kind, title in (("question", "Questions that it leaves open"), ("paper", "Claims of the papers behind it")):
+            group = [_section(row, found) for row in mine if row.get("from") == kind]
+            parts += [f"### {title}", *group] if group and entry["kind"] == "document" else group
     return "\n\n".join(parts) + "\n"
 
 
-INTRODUCTION = """# Compare every claim with its measurement
+def _counts(book, rows, found):
+    """How many claims there are, by document and by verdict; what belongs to a paper is counted apart."""
+    documents, papers, questions = {}, [], []
+    for row in rows:
+        entry, name = book[row["source"]], _verdict_of(row, found)
+        if row.get("from") == "paper" or entry["kind"] == "papers":
+            papers.append(name)
+        elif row.get("from") == "question":
+            questions.append(name)
+        else:
+            documents.setdefault(entry["heading"], []).append(name)
+    own = [name for names in documents.values() for name in names]
+    said = [told("Of the documents' own {} claim", own)] if own else []
+    said += [told("Of the papers' {} claim", papers)] if papers else []
+    said += [told("The documents leave open {} question", questions, ": ")] if questions else []
+    return " ".join(said) + "\n\n" + _table({**documents, "All documents": own, "Claims of papers": papers})
 
-<!-- Generated by tools/claims.py from book/claims.yml and the notebooks' stored outputs. Do not edit. -->
 
-This book grew out of four documents written by others. Each of their testable statements stands here, in our own
-words, beside what a cell of this book measured. Nobody types a verdict: it follows from the measured value and the
-tolerance written down in `book/claims.yml`. Where we differ from a source, that is a measurement and no reproach;
-the chapter shows it, and you can run it again."""
+def _table(lines):
+    """The number of each verdict, a line for each group."""
+    shown = [name for name in VERDICTS if any(name in names for names in lines.values())]
+    rows = [["", *(HEADINGS.get(name, name) for name in shown), "all"], [":--"] + ["--:"] * (len(shown) + 1)]
+    for heading, names in lines.items():
+        rows.append([heading, *(str(names.count(name)) for name in shown), str(len(names))])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _count(rows, found):
-    """One honest line on where the ledger stands; a claim measured in several chapters counts once, by the first."""
-    verdicts = {}
-    for (name, _), line in sorted(found.items(), key=lambda item: item[0][1]):
-        verdicts.setdefault(name, _name(line[2]))
-    told = ", ".join(f"{list(verdicts.values()).count(kind)} {kind}" for kind in VERDICTS)
-    return f"Of {len(rows)} claims, {len(verdicts)} are measured so far: {told}. The others wait for their chapter."
+def told(what, names, mark=", "):
+    """One sentence that counts verdicts, right for every number of them; what has {} where their number stands."""
+    parts = [f"{names.count(name)} {FORMS[name][names.count(name) > 1]}" for name in VERDICTS if name in names]
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return f"{what.format(len(names))}{'s' * (len(names) > 1)}{mark}{listed}."
+
+
+def _verdict_of(row, found):
+    """The name of a row's verdict; a claim measured in several chapters counts once, by the first."""
+    lines = [found[row["id"], chapter]["verdict"] for chapter in row["chapter"] if (row["id"], chapter) in found]
+    return _name(lines[0] if lines else standing(row))
 
 
 def _name(verdict):
     return max((kind for kind in VERDICTS if verdict.startswith(kind)), key=len)
 
 
-def _section(root, row, found):
-    """One claim: its statement, then what each of its chapters measured."""
-    lines = [f"(claim-{row['id']})=\n**{_sentence(row['says'])}** (`{row['id']}`)"]
-    lines += [
-        _measured(notebook_of(root, chapter), chapter, found.get((row["id"], chapter))) for chapter in row["chapter"]
-    ]
-    return "\n\n".join(lines)
+def _presented(entry):
+    """Who wrote a document, where it can be found, the paper behind it and the authors' code."""
+    if entry["kind"] != "document":
+        return []
+    where = f"[{entry['link']}]({entry['link']})" if "link" in entry else entry["no_link"]
+    code = f"[{entry['code']}]({entry['code']})" if "code" in entry else entry["no_code"]
+    papers = ", ".join(f"{{cite:t}}`{key}`" for key in entry["papers"])
+    lines = {"The document": entry["name"], "Its author": entry["author"], "Where it is": where}
+    lines |= {"The paper behind it": papers, "What we read of that": entry["read"], "The authors' code": code}
+    return ["\n".join(f"- **{name}:** {text}" for name, text in lines.items())]
 
 
-def _measured(notebook, chapter, line):
-    if notebook is None:
-        return f"[not measured yet]{{.verdict .verdict-open}} in chapter {chapter}"
-    source, here, verdict = line
+def _section(row, found):
+    """One claim: its statement, the source's own words, then what each of its chapters measured."""
+    parts = [f"(claim-{row['id']})=\n**{_sentence(row['says'])}** (`{row['id']}`)", _quoted(row)]
+    lines = [(chapter, found.get((row["id"], chapter))) for chapter in row["chapter"]]
+    parts += [_measured(row, chapter, line) for chapter, line in lines]
+    return "\n\n".join(parts)
+
+
+def _quoted(row):
+    """The source's words in English and in the original, and where they stand."""
+    said = [f"“{_escape(row['words'])}”"] if "words" in row else []
+    said += [f"({_escape(row['original'])})"] if "original" in row else []
+    by = f"{{cite:t}}`{row['cites']}`, " if "cites" in row else ""
+    second_hand = f"; as summarized {_escape(row['as_summarized'])}" if "as_summarized" in row else ""
+    return "> " + "\\\n> ".join([" ".join(said)] * bool(said) + [f"{by}{_escape(row['where'])}{second_hand}"])
+
+
+def _measured(row, chapter, line):
+    link, verdict, told_here = f"chapter {chapter}", standing(row), ""
+    if line:
+        place = f"../notebooks/{line['notebook']}#claim-{row['id']}"
+        evidence = "the evidence of " if line["notebook"].startswith("evidence/") else ""
+        link, verdict = f"[{evidence}chapter {chapter}]({place})", line["verdict"]
+        told_here = f"<br>Here: {_escape(line['here'])}"
     name = _name(verdict)
-    badge = f"[{name}]{{.verdict .{CLASSES[name]}}}"
-    told = f"{badge}{_escape(verdict.removeprefix(name))} ([chapter {chapter}](../notebooks/{notebook.name}))"
-    return f"{told}<br>Source: {_escape(source)}<br>Here: {_escape(here)}"
+    badge = f"[{name}]{{.verdict .verdict-{CLASSES[name]}}}"
+    return f"{badge}{_escape(verdict.removeprefix(name))} ({link})<br>Source: {_escape(row['theirs'])}{told_here}"
 
 
 def _sentence(text):
@@ -177,10 +335,7 @@ def _sentence(text):
 
 def _escape(text):
     """Text that MyST shows as it is."""
-    text = html.escape(text, quote=False)
-    for mark in "\\`*_[]$~":
-        text = text.replace(mark, "\\" + mark)
-    return text
+    return in_markdown(html.escape(text, quote=False))
 
 
 def _write(path, text):
@@ -191,22 +346,27 @@ def _write(path, text):
     os.replace(partial, path)
 
 
+def _check(table):
+    measurements(ROOT)
+    if not table.exists() or table.read_text("utf8") != packaged(ROOT):
+        raise ValueError(
+            "attn_utils/data/claims.json is not what book/claims.yml and the notebooks say. Run: "
+            "python tools/claims.py --rows"
+        )
+
+
 def main(arguments):
-    if arguments not in ([], ["--check"]):
-        print(f"unknown arguments {arguments}: only --check is known", file=sys.stderr)
+    if arguments not in ([], ["--rows"], ["--check"]):
+        print(f"unknown arguments {arguments}: only --rows and --check are known", file=sys.stderr)
         return 2
     table = ROOT / "attn_utils" / "data" / "claims.json"
     try:
-        text = packaged()
         if arguments == ["--check"]:
-            measurements()
-            if not table.exists() or table.read_text("utf8") != text:
-                raise ValueError(
-                    "attn_utils/data/claims.json is not what book/claims.yml says. Run: python tools/claims.py"
-                )
+            _check(table)
             return 0
-        _write(table, text)  # first, because notebooks read it
-        _write(ROOT / "book" / "claims.md", claims_page())
+        _write(table, packaged(ROOT))  # first, because notebooks read it
+        if not arguments:
+            _write(ROOT / "book" / "claims.md", claims_page(ROOT))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

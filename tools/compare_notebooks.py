@@ -1,4 +1,10 @@
-"""Re-execute notebooks with nbval, strictly, and compare every stored output; two files at a time."""
+"""Execute notebooks once, each alone as a reader has it, and compare every output with what is stored.
+
+    python tools/compare_notebooks.py notebook.ipynb ...
+
+Strict nbval does it, two notebooks at a time, with the comparison of pictures that it lacks (compare_pictures.py)
+in the surroundings of a reader (nbval_alone.py). The longest should be named first, so that both end together.
+"""
 
 import os
 import sys
@@ -7,18 +13,10 @@ from pathlib import Path
 import pytest
 from fetch_weights import why_missing
 
-NBVAL = """-q -rN -n 2 --dist loadfile -p no:cacheprovider --tb=short --color=no --nbval --nbval-current-env
---nbval-sanitize-with nbval_sanitize.cfg --nbval-cell-timeout 300""".split()
-
-
-class Summary:
-    """Names the cells that failed as the notebook numbers them: nbval counts from 0."""
-
-    def pytest_terminal_summary(self, terminalreporter):
-        for report in terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", []):
-            path, _, cell = report.nodeid.partition("::Cell ")
-            where = f"code cell [{int(cell) + 1}]" if cell.isdigit() else "the notebook"
-            terminalreporter.write_line(f"{path}: {where} failed, or its output is not the stored one")
+ROOT = Path(__file__).resolve().parent.parent
+NBVAL = """-c pyproject.toml -q -rN -n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider -p nbval_alone
+--tb=short --color=no --nbval --nbval-sanitize-with nbval_sanitize.cfg --nbval-cell-timeout 300
+--nbval-kernel-startup-timeout 180""".split()
 
 
 def with_weights(paths):
@@ -37,7 +35,8 @@ if __name__ == "__main__":
     if missing:
         sys.exit(f"no such notebook: {', '.join(missing)}")
     paths = [str(Path(path).resolve()) for path in with_weights(sys.argv[1:])]
-    os.chdir(Path(__file__).resolve().parent.parent)  # where the sanitizing rules and conftest.py are
     if not paths:
         sys.exit()
-    sys.exit(pytest.main([*NBVAL, *paths], plugins=[Summary()]))
+    os.chdir(ROOT)  # where the sanitizing rules are
+    above = os.path.commonpath([ROOT, *map(os.path.dirname, paths)])  # a file outside the root has no name for pytest
+    sys.exit(pytest.main([*NBVAL, f"--rootdir={above}", *paths]))

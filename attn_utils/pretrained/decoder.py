@@ -133,7 +133,11 @@ def surprise(logits, ids):
 
 
 class Decoder(Model):
-    """SmolLM2-135M-Instruct. Its tokens are pieces of text with their spaces, such as " animal"; at most 8,192."""
+    """SmolLM2-135M-Instruct. Its tokens are pieces of text with their spaces, such as " animal"; at most 8,192.
+
+    A token is a sequence of bytes, and rare characters are cut into several: what is not a whole character is named by
+    its bytes, such as "<0xE3><0x81>", so that each token has a name that can be told from the others.
+    """
 
     forward = decoder
     longest = 8192
@@ -142,7 +146,9 @@ class Decoder(Model):
     def generate(self, text, n):
         """What the model writes after a text, at most n tokens, always the likeliest one. Returns a string.
 
-        Keys and values are kept from step to step, so that each token runs through the layers once.
+        It ends earlier where the model says so, and where it has no position left to go on from: what is written
+        by then is returned. Keys and values are kept from step to step, so that each token runs through the
+        layers once.
         Raises ValueError for a bad text (as `ids` does) or an n below 1.
         """
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
@@ -153,12 +159,16 @@ class Decoder(Model):
             if token in self.ends:
                 break
             written.append(token)
-            if len(written) < n:
-                run = decoder(self.params, written[-1:], cache=run.cache, keep_weights=False)
+            if len(written) == n or run.cache[0].shape[2] == self.longest:  # no position is left to go on from
+                break
+            run = decoder(self.params, written[-1:], cache=run.cache, keep_weights=False)
         return self.tokenizer.decode(written)
 
     def _name(self, i):
-        return self.tokenizer.decode([int(i)], skip_special_tokens=False)
+        """The token's characters; bytes that are no whole character as <0x..>."""
+        raw = bytes(_byte_of()[letter] for letter in self.tokenizer.id_to_token(int(i)))
+        text = raw.decode("utf-8", "surrogateescape")  # a byte that fits nowhere becomes 0xDC00 + byte
+        return "".join(f"<0x{ord(c) - 0xDC00:02X}>" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in text)
 
 
 # ------------------------------------------------------------------------- parameters
@@ -195,6 +205,14 @@ def _read_smollm(weights):
         numbers = dequantize(tensors[theirs].data, tensors[theirs].tensor_type)  # float32
         params[ours] = as_equations(ours, numbers, heads)
     return params, _byte_pair_tokenizer(facts)
+
+
+@functools.cache
+def _byte_of():
+    """The letters of the vocabulary -> their bytes, as in GPT-2: what can be printed is itself, the rest moved up."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    moved = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(moved)}
 
 
 def _byte_pair_tokenizer(facts):

@@ -33,10 +33,12 @@ class Model:
         """The tokens of a text as rows of the vocabulary, (n,).
 
         A special token written out in the text, such as "[SEP]" or "<|im_start|>", counts as that token.
-        Raises ValueError when text is no string, has no token of its own, or is longer than the model can read.
+        Raises ValueError when text is no string, has no token of its own, holds half a character (a lone surrogate,
+        as bytes of another encoding leave behind), or is longer than the model can read.
         """
         if not isinstance(text, str):
             raise ValueError(f"text is {type(text).__name__}, expected a string such as 'It was too tired.'.")
+        check_characters(text)
         if not self.tokenizer.encode(text, add_special_tokens=False).ids:
             raise ValueError(f"text is {text!r}: it has no tokens. Pass at least one word.")
         ids = np.array(self.tokenizer.encode(text).ids)  # (n,)
@@ -86,6 +88,16 @@ def split_layers(params):
 
 
 # ------------------------------------------------------------------------- checks
+
+
+def check_characters(text):
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"text has {ascii(text[error.start])} at position {error.start}, which is half of a character (a lone "
+            "surrogate). Read the text in its own encoding, or pass text.encode('utf-8', 'replace').decode()."
+        ) from None
 
 
 def check_ids(ids, vocabulary, longest):

@@ -1,11 +1,14 @@
-"""Copies MathJax and plotly.js out of installed packages, so that no page needs the network.
+"""Copies MathJax and plotly.js out of installed packages, so that no page needs the network, and the licenses of all
+that the site ships.
 
 Jupyter Book always loads sphinx_thebe, whose "live code" would come from a content network; the book does
 not use it, so its scripts are taken off the pages.
 """
 
 import importlib.util
+import re
 import shutil
+from importlib import metadata
 from pathlib import Path
 
 from sphinx.errors import ExtensionError
@@ -23,6 +26,23 @@ MATHJAX = [
     "sre/mathmaps/en.json",
 ]
 PLOTLY = ["plotly.min.js"]
+# The distributions whose scripts, styles or fonts lie in _static.
+SHIPPED = [
+    "django-static-mathjax",
+    "plotly",
+    "sphinx",
+    "sphinx-book-theme",
+    "pydata-sphinx-theme",
+    "sphinx-copybutton",
+    "sphinx-design",
+    "sphinx-togglebutton",
+    "myst-nb",
+]
+LICENSE_TEXT = re.compile(r"(^|/)[^/]*(licen[cs]e|copying|notice)[^/]*$", re.IGNORECASE)
+ABOUT_LICENSES = """The scripts, styles and fonts of this site come from the packages below.
+The text of each package's license lies beside this file.
+
+"""
 
 
 def package_folder(package, inside):
@@ -46,12 +66,38 @@ def copy(source, patterns, target):
             shutil.copyfile(path, place)
 
 
+def copy_licenses(target, shipped=SHIPPED):
+    """Copy the license texts that the distributions carry, and a list of them; none at all is an error."""
+    target.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for name in shipped:
+        found = license_texts(name)
+        if not found:
+            raise ExtensionError(f"{name} carries no license text: the site may not ship its files without one")
+        for number, path in enumerate(found):
+            file = f"{name}-{number + 1}.txt" if number else f"{name}.txt"
+            shutil.copyfile(path, target / file)
+            lines.append(f"{name} {metadata.version(name)}: {file} ({path.name})")
+    (target / "README.txt").write_text(ABOUT_LICENSES + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def license_texts(name):
+    """The files of an installed distribution that hold a license, each text once."""
+    texts = {}
+    for file in sorted(metadata.files(name) or [], key=str):
+        path = Path(file.locate())
+        if LICENSE_TEXT.search(str(file)) and path.suffix in ("", ".txt", ".md", ".rst") and path.is_file():
+            texts.setdefault(path.read_bytes(), path)
+    return list(texts.values())
+
+
 def copy_assets(app, exception):
     """When the HTML is written, add the scripts that it points to."""
     if exception is None and app.builder.format == "html":
         static = Path(app.outdir) / "_static"
         copy(package_folder("mathjax", "static/mathjax/es5"), MATHJAX, static / "mathjax")
         copy(package_folder("plotly", "package_data"), PLOTLY, static / "plotly")
+        copy_licenses(static / "licenses")
 
 
 def drop_thebe(app, config):

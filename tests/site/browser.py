@@ -13,6 +13,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking".split()
 FLAGS += ["--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader"]
 FLAGS += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]  # no other host has an address
+HIDES_BARS = ["--hide-scrollbars"]  # the driver adds this; readers see the bars, so the tests do, too
 HARMLESS = "Got invalid theme mode"  # the theme says so where no mode was chosen yet
 THEME = "localStorage.setItem('mode', '{0}'); localStorage.setItem('theme', '{0}');"
 
@@ -34,7 +35,7 @@ def chromium():
     if path is None:
         missing("Chromium is not installed (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, ignore_default_args=HIDES_BARS)
         yield browser
         browser.close()
 

@@ -44,10 +44,12 @@ def test_page(name, theme, browser, base):
         assert not visit.problems
         assert visit.page.evaluate("document.documentElement.dataset.theme") == theme
         check_mathematics(visit.page, name)
+        assert not formulas_with_bars(visit.page)
         shoot(visit, name, 1280, theme)
         visit.page.set_viewport_size({"width": 360, "height": 740})
         visit.read_on()
         assert not too_wide(visit.page), f"{name} is wider than 360 px"
+        assert not formulas_with_bars(visit.page), "a long formula belongs on a line of its own"
         shoot(visit, name, 360, theme)
         assert not visit.problems
 
@@ -70,6 +72,16 @@ def check_mathematics(page, name):
         return main.textContent}"""
     )
     assert not re.search(r"\$\$|\\\(|\\\[", text), "raw TeX is left"
+
+
+def formulas_with_bars(page):
+    """The inline formulas with a scroll bar under them."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('main span.math, main span.math *')].filter(e => {
+        const style = getComputedStyle(e);
+        return /auto|scroll/.test(style.overflowX) && style.display !== 'inline' && e.offsetHeight > e.clientHeight + 2
+        }).map(e => e.textContent)"""
+    )
 
 
 def too_wide(page):
@@ -217,7 +229,8 @@ def test_site_works_from_a_folder(name, browser, built):
 # --- the checks see what they are for --------------------------------------------------------
 
 BAD = """<!DOCTYPE html><html><head><title>Bad</title></head><body><main>
-<p style="width: 2000px">too wide</p><p>raw $$x$$</p><img src="missing.png" alt="x">
+<p style="width: 2000px">too wide</p>
+<span class="math" style="display: inline-flex; width: 9px; overflow: auto hidden"><mjx-container>a + b</mjx-container></span><p>raw $$x$$</p><img src="missing.png" alt="x">
 <img src="https://example.org/x.png" alt="x">
 <script>console.error("no"); fetch("https://example.com/x").catch(() => 0); undefined_name()</script>
 </main></body></html>"""
@@ -233,5 +246,6 @@ def test_a_bad_page_is_noticed(browser, tmp_path, monkeypatch):
             assert what in told
         assert "script error: undefined_name is not defined" in told
         assert too_wide(visit.page)
+        assert formulas_with_bars(visit.page) == ["a + b"]
         with pytest.raises(AssertionError, match="raw TeX"):
             check_mathematics(visit.page, "bad.html")

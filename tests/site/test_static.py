@@ -8,6 +8,7 @@ import yaml
 from html_rules import ROOT, RULES, STYLE_LOADS, Site
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+PACKAGED = json.loads((ROOT / "attn_utils" / "data" / "claims.json").read_text(encoding="utf-8"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 
 
@@ -63,6 +64,40 @@ def test_claims_page_lists_all_claims(site):
     assert len(claims) >= 50
     shown = {tag.get_text() for tag in site.pages["book/claims.html"].soup.find_all("code")}
     assert not [claim for claim in claims if claim not in shown], "claims that the page does not show"
+
+
+def test_each_claim_links_to_the_cell_that_measured_it(site):
+    """The anchors themselves are checked by links_resolve."""
+    links = {tag["href"] for tag in site.pages["book/claims.html"].soup.find_all("a", href=True)}
+    measured = [(row["id"], one["notebook"]) for row in PACKAGED for one in row.get("measured", [])]
+    wanted = {f"../notebooks/{notebook.removesuffix('.ipynb')}.html#claim-{name}" for name, notebook in measured}
+    assert wanted and wanted <= links
+
+
+def ledgers():
+    """(name of the page, Markdown of its ledger) of the notebooks that store one as a table."""
+    for path in sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                text = "".join(output.get("data", {}).get("text/markdown", ""))
+                if text.startswith("| The claim |"):
+                    yield path.relative_to(ROOT).with_suffix(".html").as_posix(), text
+
+
+def test_a_ledger_is_a_table_that_links_to_the_cells(site):
+    found = list(ledgers())
+    assert len(found) >= 7
+    for name, text in found:
+        tables = [table for table in site.pages[name].soup.find_all("table") if "Measured here" in table.get_text()]
+        assert len(tables) == 1, f"{name}: one ledger, set as a table"
+        links = [tag["href"].split("#")[-1] for tag in tables[0].find_all("a", href=True)]
+        assert links == re.findall(r"^\| \[.*?\]\([^)]*#(claim-[\w-]+)\) \|", text, re.M), name
+
+
+def test_the_site_ships_the_licenses_of_its_parts(built):
+    texts = {path.name: path.read_text("utf8") for path in (built / "_static" / "licenses").iterdir()}
+    assert "Apache License" in texts["django-static-mathjax.txt"] and "Plotly" in texts["plotly.txt"]
+    assert (built / "_static" / "mathjax").is_dir() and (built / "_static" / "plotly").is_dir()
 
 
 def test_styles_load_nothing_from_elsewhere(built):
