@@ -22,6 +22,7 @@ help:
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
 	@echo "make lint        ruff and the notebooks' rules, in seconds"
+	@echo "make style       how the notebooks are written: a table beside the guide, which stops nothing"
 	@echo "make clean       remove what was built; .venv stays"
 
 # The script compares what is installed with what is asked for, by content: it installs when pyproject.toml,
@@ -57,6 +58,11 @@ lint:
 	@test -e $(READY) || { echo "make: lint installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
 	@$(PY) -m ruff check --quiet --output-format=concise .
 	@$(PY) -m pytest -q tests/test_notebooks.py
+
+.PHONY: style
+style:
+	@test -e $(READY) || { echo "make: style installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
+	@$(PY) tools/style.py
 
 test: $(READY) $(GLOVE_READY) $(WEIGHTS_READY)
 	@echo "== ruff"

@@ -11,7 +11,6 @@ import pytest
 from reader import ROOT, Reader
 from setup_cell import setup_cell
 
-LEFT_OUT = {".git", ".venv", "_build", "notebooks", "book", "tests"}
 VERSIONS = "import numpy, scipy; print(numpy.__version__, scipy.__version__)"
 FACTS = (
     "import attn_utils, attn_utils.checks; print(attn_utils.__file__); print(len(attn_utils.load_glove().key_to_index))"

@@ -397,7 +397,7 @@ def test_the_page_lists_every_row(small_book):
     assert "<br>Source: 5<br>Here: 5.1" in page and "\\$5 and \\`x\\_y\\`" in page
     assert "[reproduced with a condition]{.verdict .verdict-condition}: on S" in page
     assert "[not measured yet]{.verdict .verdict-open} (chapter 2)" in page
-    assert "> “it \\*does\\*” (です)\\\n> line 1" in page
+    assert "> “it \\*does\\*” (<span lang=\"ja\">です</span>)\\\n> line 1" in page
     assert "- **Where it is:** no address was found" in page and "{cite:t}`vaswani2017`" in page
 
 

@@ -1,4 +1,4 @@
-"""Killing a build or a download leaves no child running, and the lock is free."""
+"""Killing a build, a download or a comparison leaves no child running, and the lock is free."""
 
 import fcntl
 import os
@@ -31,6 +31,16 @@ DOWNLOAD = """
 from attn_utils import fetch
 fetch.PIP = HOLD
 fetch.fetch_files(fetch.MINILM)
+"""
+
+
+COMPARE = """
+import nbformat, runpy, sys
+from pathlib import Path
+path = Path(FOLDER) / "sleeps.ipynb"
+nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(HOLD)]), path)
+sys.argv[1:] = [str(path)]
+runpy.run_module("compare_notebooks", run_name="__main__")
 """
 
 
@@ -76,6 +86,14 @@ def test_no_child_goes_on_and_the_lock_is_free(code, lock, how, tmp_path, monkey
     process.wait()
     assert soon(lambda: free(tmp_path / "alive")), "the child goes on"
     assert free(tmp_path / lock)
+
+
+def test_a_comparison_of_notebooks_that_is_killed_takes_its_kernels_along(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # what was killed cannot clean up
+    process = start(COMPARE, tmp_path, monkeypatch)
+    process.kill()
+    process.wait()
+    assert soon(lambda: free(tmp_path / "alive")), "the kernel goes on"
 
 
 def test_a_child_ends_by_itself_as_ever():

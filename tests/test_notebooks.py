@@ -1,37 +1,40 @@
-"""Every chapter and every assignment keeps every rule of lint.py for its kind."""
+"""Every chapter, its evidence and every assignment keep every rule of tests/lint for their kind."""
 
 import pytest
-from lint import ASSIGNMENT, CHAPTER, ROOT, check, load, rules_for
+from lint import ROOT, Book, check, load, rules_for
 
-CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-ASSIGNMENTS = sorted((ROOT / "notebooks" / "assignments").glob("[0-9][0-9]_*.ipynb"))
-
-
-def test_there_are_notebooks():
-    assert CHAPTERS, "no notebooks/NN_*.ipynb: the rules below would pass on nothing"
-    assert ASSIGNMENTS, "no notebooks/assignments/NN_*.ipynb: the rules below would pass on nothing"
+FOLDERS = {"chapter": "notebooks", "evidence": "notebooks/evidence", "assignment": "notebooks/assignments"}
+FOUND = [path for folder in FOLDERS.values() for path in sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))]
+BOOK = Book.read(ROOT)
+READ = {path: load(path, book=BOOK) for path in FOUND}
+CASES = [(path, name) for path, nb in READ.items() for name in rules_for(nb.kind, nb.is_two_tier)]
 
 
-@pytest.fixture(scope="module")
-def read():
-    """load(), with each file read once."""
-    seen = {}
-    return lambda path: seen.get(path) or seen.setdefault(path, load(path))
+def called(path):
+    """01_qkv_basics, evidence-01_qkv_basics, ..."""
+    return "-".join([*path.relative_to(ROOT / "notebooks").parts[:-1], path.stem])
 
 
-@pytest.mark.parametrize("name", rules_for(CHAPTER))
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_rule(path, name, read):
-    complain(path, name, read)
-
-
-@pytest.mark.parametrize("name", rules_for(ASSIGNMENT))
-@pytest.mark.parametrize("path", ASSIGNMENTS, ids=lambda path: f"assignment-{path.stem}")
-def test_rule_for_assignments(path, name, read):
-    complain(path, name, read)
-
-
-def complain(path, name, read):
-    complaints = check(read(path), name)
+@pytest.mark.parametrize(("path", "name"), CASES, ids=[f"{called(path)}-{name}" for path, name in CASES])
+def test_rule(path, name):
+    complaints = check(READ[path], name)
     if complaints:
         pytest.fail("\n".join([f"{name}: {len(complaints)} found", *complaints]), pytrace=False)
+
+
+@pytest.mark.parametrize("kind", ["chapter", "assignment"])
+def test_there_are_notebooks(kind):
+    assert kind in {nb.kind for nb in READ.values()}, f"no {FOLDERS[kind]}/NN_*.ipynb: the rules would pass on nothing"
+
+
+def test_no_notebook_is_left_out():
+    """A file that the rules do not read, for its name or its place, would pass them all."""
+    stored = {path for path in (ROOT / "notebooks").rglob("*.ipynb") if not {"student", ".ipynb_checkpoints"} & set(path.parts)}
+    assert stored == set(FOUND)
+
+
+def test_the_rules_are_applied_to_evidence():
+    """Each notebook in notebooks/evidence/ has a chapter, and is held to the rules for evidence."""
+    for path in sorted((ROOT / "notebooks" / "evidence").glob("*.ipynb")):
+        assert (ROOT / "notebooks" / path.name).exists(), f"evidence/{path.name} has no chapter of its name"
+        assert (path, "sections_claim_and_conclude") in CASES

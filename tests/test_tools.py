@@ -12,7 +12,9 @@ from pathlib import Path
 import build_book
 import nbformat
 import pytest
-from execute_notebooks import clean
+from execute_notebooks import METADATA, all_notebooks, clean, tier
+from setup_cell import repository, setup_cell
+from stamp import KEY, stamp
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -71,10 +73,7 @@ def test_text_and_form_of_the_file(executed):
     assert text.startswith('{\n "cells": [') and "drei ä" in text
     assert stat.S_IMODE(executed.stat().st_mode) == 0o640
     nb = json.loads(text)
-    assert nb["metadata"] == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
+    assert nb["metadata"] == METADATA | {KEY: stamp(nb["cells"], setup_cell(), repository())}
     code = [cell for cell in nb["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4, 5, 6]
     assert [cell["id"] for cell in nb["cells"]] == [f"x-{number:03d}" for number in range(7)]
@@ -100,6 +99,42 @@ def test_a_failing_cell_is_named_and_the_file_stays(tmp_path):
     assert "bad.ipynb: code cell 2 (id x-002) failed" in done.stderr
     assert "assert x == 2, 'x is one'" in done.stderr and "AssertionError: x is one" in done.stderr
     assert "\x1b[" not in done.stderr
+
+
+def test_a_failing_cell_shows_what_it_had_printed(tmp_path):
+    path = notebook(tmp_path / "bad.ipynb", "print('other cell')", "print('loss 0.5')\nprint('loss nan')\n1 / 0")
+    done = execute(path)
+    told = done.stderr.partition("--- printed before it failed")[2].partition("--- error")
+    assert told[0].split() == ["loss", "0.5", "loss", "nan"] and "ZeroDivisionError" in told[2]
+    silent = notebook(tmp_path / "silent.ipynb", "1 / 0")
+    assert "--- printed" not in execute(silent).stderr
+
+
+def test_evidence_runs_before_its_chapter_and_assignments_last(tmp_path):
+    """With two workers the chapter still waits: its ledger may read what the evidence has stored."""
+    for folder in ("evidence", "assignments"):
+        (tmp_path / folder).mkdir()
+    trace = "import pathlib; trace = pathlib.Path({!r}); "
+    add = trace.format(str(tmp_path / "trace")) + "trace.open('a').write({!r})"
+    wait = "import time; time.sleep(0.5); "
+    paths = [
+        notebook(tmp_path / "assignments" / "03_x.ipynb", add.format("assignment ")),
+        notebook(tmp_path / "03_x.ipynb", add.format("chapter ")),
+        notebook(tmp_path / "evidence" / "03_x.ipynb", wait + add.format("evidence ")),
+    ]
+    done = execute(*paths)
+    assert done.returncode == 0, done.stderr
+    order = (tmp_path / "trace").read_text().split()
+    assert order.index("evidence") < order.index("chapter")
+    assert [tier(path) for path in paths] == [2, 1, 0]
+
+
+def test_all_notebooks_are_executed(tmp_path):
+    names = ["notebooks/evidence/03_x.ipynb", "notebooks/01_x.ipynb", "notebooks/assignments/01_x.ipynb"]
+    for name in [*names, "notebooks/assignments/student/01_x.ipynb"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [path.relative_to(tmp_path).as_posix() for path in all_notebooks(tmp_path)] == names
 
 
 def test_one_broken_notebook_does_not_keep_the_other_from_being_written(tmp_path):

@@ -311,7 +311,7 @@ def _section(row, found):
 def _quoted(row):
     """The source's words in English and in the original, and where they stand."""
     said = [f"“{_escape(row['words'])}”"] if "words" in row else []
-    said += [f"({_escape(row['original'])})"] if "original" in row else []
+    said += [f"(<span lang=\"ja\">{_escape(row['original'])}</span>)"] if "original" in row else []
     by = f"{{cite:t}}`{row['cites']}`, " if "cites" in row else ""
     second_hand = f"; as summarized {_escape(row['as_summarized'])}" if "as_summarized" in row else ""
     return "> " + "\\\n> ".join([" ".join(said)] * bool(said) + [f"{by}{_escape(row['where'])}{second_hand}"])

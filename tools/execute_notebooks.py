@@ -2,8 +2,9 @@
 
     python tools/execute_notebooks.py [--timeout SECONDS] [notebook.ipynb ...]
 
-Without arguments: all chapters and assignments. Two run at a time. A notebook is written only when all its
-cells ran; when one fails, the old file stays, the cell is named, and the exit code is 1.
+Without arguments: the evidence, the chapters, the assignments. Two run at a time, a chapter after its evidence.
+A notebook is written only when all its cells ran, with a stamp that says which sources gave its outputs; when one
+fails, the old file stays, the cell is named with what it had printed, and the exit code is 1.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import nbformat
 from kernel_env import set_kernel_env
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from setup_cell import repository, setup_cell
+from stamp import KEY, stamp
 
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = {
@@ -31,14 +34,14 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def clean(nb):
-    """Drop what changes from run to run or needs a kernel; number the code cells from 1."""
-    nb.metadata = nbformat.from_dict(METADATA)
+    """Drop what changes from run to run or needs a kernel; number the code cells from 1, and stamp them."""
     for cell in nb.cells:
         for key in TRANSIENT:
             cell.metadata.pop(key, None)
     for count, cell in enumerate((c for c in nb.cells if c.cell_type == "code"), 1):
         cell.execution_count = count
         cell.outputs = clean_outputs(cell.outputs, count)
+    nb.metadata = nbformat.from_dict(METADATA | {KEY: stamp(nb.cells, setup_cell(), repository())})
     return nb
 
 
@@ -91,7 +94,7 @@ async def run(path, timeout):
 
 
 def describe(nb, path, index, error):
-    """The failed cell: which, its source, and the error with the lines that led to it."""
+    """The failed cell: which, its source, what it had printed, and the error with the lines that led to it."""
     number = sum(c.cell_type == "code" for c in nb.cells[: index + 1])
     cell = nb.cells[index]
     where = f"{shown(path)}: code cell {number} (id {cell.get('id', '?')})"
@@ -100,7 +103,15 @@ def describe(nb, path, index, error):
     else:
         tail = [f"{type(error).__name__}: {str(error).splitlines()[0]}"]
     parts = [f"{where} failed; the file is left as it was.", "--- source", cell.source]
+    said = printed(cell).rstrip()
+    parts += ["--- printed before it failed", said] if said else []
     return "\n".join([*parts, "--- error", *tail])
+
+
+def printed(cell, most=40):
+    """The last lines that a cell wrote on stdout and stderr."""
+    text = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    return "\n".join(ANSI.sub("", text).splitlines()[-most:])
 
 
 def write(path, text):
@@ -130,7 +141,9 @@ async def run_all(paths, timeout, workers):
     gate = asyncio.Semaphore(workers)
     failed = []
 
-    async def one(path):
+    async def one(path, evidence):
+        if evidence:  # the chapter's ledger may read what its evidence has stored
+            await evidence
         async with gate:
             start = time.perf_counter()
             changed, problem = await run(path, timeout)
@@ -142,8 +155,23 @@ async def run_all(paths, timeout, workers):
             state = "written" if changed else "unchanged"
             print(f"{shown(path)}: {state}, {seconds:.1f} s", flush=True)
 
-    await asyncio.gather(*(one(path) for path in paths))
+    tasks = {}
+    for path in sorted(paths, key=tier):
+        evidence = tasks.get(path.parent / "evidence" / path.name)
+        tasks[path] = asyncio.create_task(one(path, evidence))
+    await asyncio.gather(*tasks.values())
     return failed
+
+
+def tier(path):
+    """Evidence comes first, assignments last."""
+    return {"evidence": 0, "assignments": 2}.get(path.parent.name, 1)
+
+
+def all_notebooks(root=ROOT):
+    """Every notebook that is stored executed."""
+    folders = (root / "notebooks" / name for name in ("evidence", ".", "assignments"))
+    return [path for folder in folders for path in sorted(folder.glob("*.ipynb"))]
 
 
 def main():
@@ -154,8 +182,7 @@ def main():
     args = parser.parse_args()
     if args.workers < 1:
         parser.error("--workers is at least 1")
-    found = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks" / "assignments").glob("*.ipynb")]
-    paths = args.notebooks or sorted(found)
+    paths = args.notebooks or all_notebooks()
     missing = [str(p) for p in paths if not p.is_file()]
     if missing or not paths:
         sys.exit(f"no such notebook: {', '.join(missing) or 'notebooks/*.ipynb'}")

@@ -4,9 +4,12 @@ The notebook is copied into an empty folder of its own, with no network and a Py
 leave nothing behind there. Report and comparison speak of the notebook in the repository.
 """
 
+import os
 import re
 import shutil
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import compare_pictures
@@ -113,7 +116,16 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"{path}: the notebook cannot be run")
 
 
-def pytest_configure():
+def end_with(parent):
+    """End this process, and with it its kernel, when the one that started it is gone: killed, it can tell nobody."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):  # one of the two that pytest-xdist starts
+        threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     set_kernel_env()
     compare_pictures.install()
     for kind, methods in ((IPyNbFile, (setup, teardown, collect)), (IPyNbCell, (runtest, reportinfo, repr_failure))):
