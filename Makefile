@@ -10,7 +10,7 @@ WEIGHTS_READY := .venv/.ready-weights
 # A container may run as a user without a home folder, for which Jupyter and gensim ask.
 export HOME := $(or $(HOME),$(shell getent passwd "$$(id -u)" 2>/dev/null | cut -d: -f6),$(CURDIR)/_build/home)
 
-.PHONY: help book test lint serve notebooks assignments site-test reference-test clean always site-ready
+.PHONY: help book test lint check serve notebooks assignments new-chapter site-test reference-test clean always site-ready
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,8 @@ help:
 	@echo "make serve       build it and open it on a local address"
 	@echo "make test        re-run every notebook and compare, test the package, build and check the site"
 	@echo "make site-test   open every page in Chromium: errors, sliders, screenshots in _build/screenshots"
+	@echo "make check NB=03 everything about chapter 3, in a minute or two: rules, claims, exercises, outputs"
+	@echo "make new-chapter NAME=my_topic   begin the next chapter: a notebook and its evidence that run"
 	@echo "make reference-test   compare the package with PyTorch, in an environment of its own"
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
@@ -54,6 +56,12 @@ notebooks: $(READY) $(WEIGHTS_READY)
 assignments: $(READY)
 	@$(PY) tools/make_assignments.py
 
+check: $(READY)
+	@$(PY) tools/check_chapter.py $(NB)
+
+new-chapter: $(READY)
+	@$(PY) tools/new_chapter.py $(NAME)
+
 lint:
 	@test -e $(READY) || { echo "make: lint installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
 	@$(PY) -m ruff check --quiet --output-format=concise .
@@ -84,7 +92,12 @@ reference-test:
 	@tools/setup_venv.sh .venv-reference reference
 	@.venv-reference/bin/python -m pytest -q -m reference $$(grep -l 'mark\.reference' tests/test_*.py)
 
+# A course folder with grades or submissions in it was not only built: it stays.
 clean:
-	@rm -rf _build book/claims.md .pytest_cache .ruff_cache .hypothesis
+	@for path in _build/* _build/.[!.]*; do \
+	  if [ -e "$$path/gradebook.db" ] || [ -e "$$path/submitted" ]; then echo "$$path holds a course: it stays"; \
+	  else rm -rf "$$path"; fi; done
+	@rmdir _build 2>/dev/null || true
+	@rm -rf book/claims.md .pytest_cache .ruff_cache .hypothesis
 	@find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 	@echo "Removed what was built; .venv stays (rm -rf .venv .venv-reference removes it too)."

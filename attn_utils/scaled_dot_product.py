@@ -5,22 +5,35 @@ Shapes are written (..., n_queries, d_k): any number of leading batch and head a
 
 import numpy as np
 
-from attn_utils.inputs import at_least_single, check_attention_shapes, check_mask, check_scale, finite_matrix, is_whole
+from attn_utils.inputs import at_least_single, check_attention_shapes, check_mask, check_scale, finite_matrix, whole_number
 from attn_utils.weightings import softmax
 
 
-def causal_mask(n):
-    """Mask in which token i may look at tokens 0 to i: lower triangular, True = may look.
+def causal_mask(n_queries, n_keys=None):
+    """Mask in which a token may attend to itself and to what came before it; True = may.
 
-    n   number of tokens, an integer of at least 1
+    n_queries  number of tokens that ask, an integer of at least 1
+    n_keys     number of tokens that can be attended to; n_queries when None. Where there are more keys than
+               queries, the queries are the *last* tokens, as behind a cache: query i may attend to the keys
+               0 to n_keys - n_queries + i
 
-    Returns a boolean array (n, n): row = query, column = key.
-    Raises ValueError when n is not a positive integer.
-    The convention is that of PyTorch's scaled_dot_product_attention. Chapter 3 builds it by hand.
+    Returns a boolean array (n_queries, n_keys): row = query, column = key. The square one is lower triangular.
+    Raises ValueError when a number is not a positive integer, or when there are more queries than keys: in causal
+    attention each query brings a key of its own.
+
+    True means what it does in PyTorch's scaled_dot_product_attention. Its is_causal=True, however, takes the queries
+    for the *first* tokens (aligned upper left): the same where both numbers are equal, wrong behind a cache.
+    Chapter 3 builds both by hand.
     """
-    if not is_whole(n):
-        raise ValueError(f"n is {n!r}, expected a positive whole number of tokens, such as causal_mask(4).")
-    return np.tril(np.ones((n, n), dtype=bool))  # (n, n)
+    n_keys = n_queries if n_keys is None else n_keys
+    for n, name in ((n_queries, "n_queries"), (n_keys, "n_keys")):
+        whole_number(n, name, fix=", such as causal_mask(4), or causal_mask(2, 6) for 2 new tokens behind 4 cached ones")
+    if n_queries > n_keys:
+        raise ValueError(
+            f"n_queries is {n_queries} and n_keys is {n_keys}, expected at least as many keys as queries: the first "
+            f"{n_queries - n_keys} would look nowhere. Count the new tokens among the keys: n_keys = cached + new."
+        )
+    return np.tril(np.ones((n_queries, n_keys), dtype=bool), n_keys - n_queries)  # (n_queries, n_keys)
 
 
 def attention(Q, K, V, mask=None, scale=None, weighting=softmax):

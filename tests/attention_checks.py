@@ -144,6 +144,24 @@ def causal_mask_looks_back_and_at_itself(m):
     assert m.causal_mask(1).tolist() == [[True]] and m.causal_mask(np.int64(2)).shape == (2, 2)
 
 
+def a_causal_mask_with_more_keys_is_aligned_for_a_cache(m):
+    assert m.causal_mask(2, 5).tolist() == [[True, True, True, True, False], [True] * 5]
+    assert m.causal_mask(1, 4).tolist() == [[True] * 4]
+    for n_keys in range(1, 8):
+        for n_queries in range(1, n_keys + 1):
+            mask = m.causal_mask(n_queries, np.int64(n_keys))
+            assert mask.dtype == bool and mask.shape == (n_queries, n_keys)
+            assert (mask == m.causal_mask(n_keys)[n_keys - n_queries :]).all()  # the last rows of the square mask
+
+
+def new_tokens_behind_a_cache_get_the_rows_of_the_full_pass(m):
+    X = RNG.normal(size=(7, 8))
+    full = m.attention(X, X, X, mask=m.causal_mask(7))[0]
+    for new in range(1, 8):
+        output = m.attention(X[7 - new :], X, X, mask=m.causal_mask(new, 7))[0]
+        np.testing.assert_allclose(output, full[7 - new :], rtol=1e-12)
+
+
 def a_causal_mask_lets_nothing_leak(m):
     X = RNG.normal(size=(6, 8))
     for j in range(6):
@@ -211,8 +229,11 @@ def bad_input_is_named(m):
     raises(lambda: m.softmax(1.0), "at least one")
     raises(lambda: m.softmax([1, np.nan]), "NaN")
     raises(lambda: m.softmax([1, np.inf]), "inf")
-    for n in (0, -1, 2.5, True, "3"):
-        raises(lambda n=n: m.causal_mask(n), "n is")
+    for n in (0, -1, 2.5, True, "3", (2, 5), None):
+        raises(lambda n=n: m.causal_mask(n), "n_queries is", "causal_mask(4)")
+    for n in (0, -1, 5.0, True, "5"):
+        raises(lambda n=n: m.causal_mask(1, n), "n_keys is")
+    raises(lambda: m.causal_mask(5, 2), "n_queries is 5", "n_keys is 2", "first 3 would look nowhere", "cached + new")
 
 
 def a_sink_is_one_more_key_without_a_token(m):

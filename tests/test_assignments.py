@@ -1,7 +1,10 @@
-"""Student versions: as generated, without solutions, running to the end unedited; chapters end with their exercises."""
+"""Student versions: as generated, without solutions, running to the end unedited; chapters list their exercises."""
 
 import re
+import subprocess
 
+import course_folder
+import exercise_pages
 import make_assignments
 import nbformat
 import pytest
@@ -87,17 +90,88 @@ def test_unedited_it_runs_to_the_end_and_says_what_is_not_done(source, tmp_path)
 
 
 @by_name
-def test_the_chapter_ends_with_its_exercises(source):
-    chapter = ROOT / "notebooks" / source.name
-    last = nbformat.read(chapter, 4).cells[-1]
+def test_the_chapter_ends_with_a_list_of_its_exercises(source):
+    last = nbformat.read(ROOT / "notebooks" / source.name, 4).cells[-1]
     assert last.metadata.tags == ["exercises"]
     told = nbformat.read(source, 4)
-    count = len(make_assignments.by_exercise(told))
-    assert last.source.count("### Exercise ") == count
-    assert last.source.count("<summary>Solution</summary>") == count
-    assert "BEGIN" not in last.source and "END" not in last.source
+    listed = re.findall(r"^- \*\*\[([A-Z])\. (.+)\]\((\S+)\)\*\* (★+☆*), (\d+) minutes\. \S.*[.?]$", last.source, re.M)
+    assert [f"{letter}: {title}" for letter, title, *_ in listed] == [
+        cells[0].source.splitlines()[0].removeprefix("## Exercise ") for cells in make_assignments.by_exercise(told)
+    ]
+    assert all(page.startswith(f"../{exercise_pages.page_of(source.stem)}#exercise-") for _, _, page, *_ in listed)
+    assert "<details>" not in last.source and "BEGIN" not in last.source
     for cell in graded(told, "solution"):
-        assert all(line in last.source for line in secret_lines(cell))
+        assert not [line for line in secret_lines(cell) if line in last.source]
+
+
+@by_name
+def test_the_page_below_the_chapter_has_all_exercises_with_their_solutions(source):
+    page = (ROOT / exercise_pages.page_of(source.stem)).read_text("utf8")
+    told = nbformat.read(source, 4)
+    count = len(make_assignments.by_exercise(told))
+    assert count and page.count("\n## Exercise ") == count
+    assert page.count("<summary>Solution</summary>") == count
+    assert "BEGIN" not in page and "END" not in page
+    for cell in graded(told, "solution"):
+        assert all(line in page for line in secret_lines(cell))
+
+
+@by_name
+def test_the_list_leads_to_headings_that_are_there(source):
+    last = nbformat.read(ROOT / "notebooks" / source.name, 4).cells[-1]
+    page = (ROOT / exercise_pages.page_of(source.stem)).read_text("utf8")
+    there = {exercise_pages.anchor(heading) for heading in re.findall(r"^## (.+)$", page, re.M)}
+    assert set(re.findall(r"\.md#([\w-]+)\)", last.source)) == there
+
+
+def exercise(text):
+    return [nbformat.v4.new_markdown_cell("## Exercise A: Fill it in\n\n" + text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Write `f(x)`: twice $x.5$ of e.g. this. Then rest.", "Write `f(x)`: twice $x.5$ of e.g. this."),
+        ("How many are there? Set `n`.", "How many are there?"),
+        ("One sentence\non two lines.\n\nAnother.", "One sentence on two lines."),
+    ],
+)
+def test_the_list_takes_the_first_sentence(text, sentence):
+    told = exercise_pages.in_a_line(exercise("★★☆ · 15 minutes · 4 points\n\n" + text))
+    assert told["sentence"] == sentence and told["stars"] == "★★☆" and told["minutes"] == "15"
+    assert told["anchor"] == "exercise-a-fill-it-in"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Write it.", "has no rating. Write a line such as"),
+        ("★☆☆ · 5 minutes · 1 point\n\n$$\nx\n$$", "exercise A has no first sentence"),
+    ],
+)
+def test_an_exercise_that_cannot_be_listed_is_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        exercise_pages.in_a_line(exercise(text))
+
+
+@by_name
+def test_points_and_minutes_are_typed_once(source):
+    """Other points in the metadata, other minutes in one line of stars: every sum follows."""
+    nb = nbformat.read(source, 4)
+    assert make_assignments.as_text(make_assignments.added_up(nb)) == source.read_text("utf8")
+    first = make_assignments.by_exercise(nb)[0]
+    stars, minutes, worth = exercise_pages.rating(first).groups()
+    first[0].source = first[0].source.replace(f"{minutes} minutes", f"{int(minutes) + 7} minutes")
+    next(cell for cell in first if cell.metadata.get("nbgrader", {}).get("points")).metadata.nbgrader.points += 9
+    make_assignments.added_up(nb)
+    assert f"{stars} · {int(minutes) + 7} minutes · {int(worth) + 9} points" in first[0].source
+    total, by_hand = make_assignments.points(nb.cells)
+    assert f"exercises and {total} points" in nb.cells[0].source
+    assert f"about {make_assignments.minutes_of(nb)} minutes" in nb.cells[0].source
+    page = (ROOT / make_assignments.TEACHERS).read_text("utf8")
+    changed = make_assignments.planned(page, source.stem, nb)
+    [row] = set(changed.splitlines()) - set(page.splitlines())
+    assert row.endswith(f"| {make_assignments.minutes_of(nb)} minutes | {total}, {by_hand} |")
 
 
 def test_a_wrong_answer_is_one_line_in_jupyter():
@@ -110,8 +184,9 @@ def test_a_wrong_answer_is_one_line_in_jupyter():
     assert [line.startswith("Wrong: you divide the scores themselves") for line in output.traceback] == [True]
 
 
-def test_a_student_version_without_an_assignment_is_removed(tmp_path):
-    stray = tmp_path / STUDENTS / "09_gone.ipynb"
+@pytest.mark.parametrize("place", [f"{STUDENTS}/09_gone.ipynb", f"{exercise_pages.PAGES}/09_gone.md"])
+def test_what_has_no_assignment_any_more_is_removed(place, tmp_path):
+    stray = tmp_path / place
     stray.parent.mkdir(parents=True)
     stray.write_text("{}")
     assert make_assignments.outdated(tmp_path, {}) == [stray]
@@ -121,12 +196,72 @@ def test_a_student_version_without_an_assignment_is_removed(tmp_path):
     assert make_assignments.outdated(tmp_path, {stray: "{}"}) == []
 
 
-def test_the_course_folder_holds_no_database_and_says_what_to_run(tmp_path):
-    for folder in (tmp_path / "root" / make_assignments.SOURCES, tmp_path / "made"):
-        folder.mkdir(parents=True)
-    (tmp_path / "root" / make_assignments.SOURCES / "01_x.ipynb").write_text("{}")
-    (tmp_path / "made" / "gradebook.db").touch()
-    make_assignments.publish_course(tmp_path / "root", tmp_path / "made")
-    place = tmp_path / "root" / make_assignments.COURSE
-    assert [path.name for path in place.iterdir()] == ["README.md"]
+# ------------------------------------------------------------------------------ the course folder
+
+
+@pytest.fixture
+def publish(tmp_path):
+    """Publish a small course folder, with a release of the given text: the place under _build, and what was kept."""
+
+    def run(text="{}"):
+        made = tmp_path / "made"
+        (made / "release").mkdir(parents=True, exist_ok=True)
+        (made / "release" / "01_x.ipynb").write_text(text)
+        (made / "gradebook.db").touch()
+        place, kept = course_folder.publish(tmp_path, made, "01_x")
+        return place.relative_to(tmp_path).as_posix(), [path.name for path in kept]
+
+    return run
+
+
+def test_the_course_folder_holds_no_database_and_says_what_to_run(publish, tmp_path):
+    assert publish() == ("_build/course", [])
+    place = tmp_path / "_build" / "course"
+    assert sorted(path.name for path in place.iterdir()) == [course_folder.MANIFEST, "README.md", "release"]
     assert "nbgrader autograde 01_x\n" in (place / "README.md").read_text("utf8")
+
+
+def test_a_course_folder_that_nobody_touched_is_brought_up_to_date(publish, tmp_path):
+    publish()
+    assert publish("new") == ("_build/course", [])
+    assert (tmp_path / "_build" / "course" / "release" / "01_x.ipynb").read_text() == "new"
+    assert [path.name for path in (tmp_path / "_build").iterdir()] == ["course"]
+
+
+@pytest.mark.parametrize(
+    "touched",
+    ["gradebook.db", "submitted/ada/01_x/01_x.ipynb", "autograded/ada/01_x/01_x.ipynb", "nbgrader_config.py",
+     "release/01_x.ipynb"],
+)  # fmt: skip
+def test_nothing_of_a_running_course_is_lost(touched, publish, tmp_path):
+    publish()
+    theirs = tmp_path / "_build" / "course" / touched
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.write_text("a term's work")
+    before = course_folder.contents(tmp_path / "_build" / "course")
+    assert publish("new") == ("_build/course-2", ["course"])
+    assert course_folder.contents(tmp_path / "_build" / "course") == before
+    assert theirs.read_text() == "a term's work"
+    assert publish("newer") == ("_build/course-2", ["course"])  # the second is untouched, and follows
+    (tmp_path / "_build" / "course-2" / "gradebook.db").touch()
+    assert publish("newest") == ("_build/course-3", ["course", "course-2"])
+
+
+def test_a_course_folder_of_an_earlier_version_is_kept(publish, tmp_path):
+    old = tmp_path / "_build" / "course"
+    old.mkdir(parents=True)
+    (old / "gradebook.db").write_text("grades")
+    assert publish() == ("_build/course-2", ["course"])
+    assert (old / "gradebook.db").read_text() == "grades"
+
+
+def test_make_clean_keeps_a_course(tmp_path):
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text("utf8"), encoding="utf-8")
+    for name in ("course/release", "course-2/submitted", "course-3", "html", ".course.new"):
+        (tmp_path / "_build" / name).mkdir(parents=True)
+    (tmp_path / "_build" / "course-3" / "gradebook.db").touch()
+    (tmp_path / "_build" / "book.log").touch()
+    done = subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "_build").iterdir()) == ["course-2", "course-3"]
+    assert "_build/course-2" in done.stdout

@@ -49,6 +49,22 @@ def test_softmax_keeps_the_order_of_scores(scores):
 
 
 @pytest.mark.reference
+def test_rectangular_causal_masks_of_pytorch(torch):
+    """Ours is causal_lower_right; is_causal=True means the upper left, of which chapter 3 warns."""
+    from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+
+    for n_queries, n_keys in ((2, 5), (1, 4), (3, 3)):
+        lower = causal_lower_right(n_queries, n_keys)._materialize().numpy()
+        upper = causal_upper_left(n_queries, n_keys)._materialize().numpy()
+        assert np.array_equal(lower, causal_mask(n_queries, n_keys))
+        assert np.array_equal(upper, causal_mask(n_keys)[:n_queries])
+        q, k, v = (torch.randn(n, 4, dtype=torch.float64) for n in (n_queries, n_keys, n_keys))
+        attend = torch.nn.functional.scaled_dot_product_attention
+        theirs = attend(q[None], k[None], v[None], is_causal=True)[0].numpy()
+        np.testing.assert_allclose(theirs, attention(q, k, v, causal_mask(n_keys)[:n_queries])[0], atol=1e-12)
+
+
+@pytest.mark.reference
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("masked", ["none", "boolean", "causal"])
 def test_equals_pytorch(dtype, masked, torch):

@@ -158,7 +158,7 @@ def test_facts_of_assignment_3():
     facts = taught("03_causal_masks")
     checks.leaks([move > 1e-9 for move in facts["moves"].values()])
     star, chain = (np.linalg.matrix_power(facts[name], 16)[-1, 0] for name in ("star", "chain"))
-    checks.drain_prediction((star, chain))
+    checks.share_prediction((star, chain))
 
 
 def test_facts_of_assignment_5():

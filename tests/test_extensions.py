@@ -28,7 +28,8 @@ def page(number):
 
 def test_a_chapter_has_the_number_of_its_file():
     """Chapter 6 stays chapter 6 where it is the fifth in _toc.yml because chapter 5 is not written."""
-    pages = {"notebooks/06_sink_necessity": page(5), "book/glossary": page(7)}
+    below = ["notebooks/evidence/06_sink_necessity", "book/exercises/06_sink_necessity"]
+    pages = {"notebooks/06_sink_necessity": page(5), "book/glossary": page(7)} | {name: page(5) for name in below}
     env = SimpleNamespace(
         titles={name: title for name, (title, _, _) in pages.items()},
         tocs={name: toc for name, (_, toc, _) in pages.items()},
@@ -39,6 +40,20 @@ def test_a_chapter_has_the_number_of_its_file():
     assert env.titles["notebooks/06_sink_necessity"]["secnumber"] == [6]
     assert [link["secnumber"] for link in env.tocs["notebooks/06_sink_necessity"]] == [[6], [6, 2]]
     assert env.toc_secnumbers["book/glossary"] == {"": (7,), "#two": (7, 2)}
+    for name in below:  # these would go on counting where the sections of the chapter end
+        assert env.toc_secnumbers[name] == {} and "secnumber" not in env.titles[name]
+        assert not [link for link in env.tocs[name].findall(nodes.reference) if "secnumber" in link]
+
+
+def test_a_markdown_link_can_lead_to_a_term():
+    """MyST looks for the part behind # among the slugs of a page, which are its headings and now its terms."""
+    term = nodes.term("", "head", ids=["term-head"])
+    app = SimpleNamespace(env=SimpleNamespace(docname="glossary", metadata={"glossary": {"myst_slugs": {"a-heading": 1}}}))
+    extension("glossary_links").add_terms(app, nodes.section("", term))
+    slugs = app.env.metadata["glossary"]["myst_slugs"]
+    assert slugs["term-head"][1:] == ("term-head", "head") and slugs["a-heading"] == 1
+    extension("glossary_links").add_terms(app, nodes.section())
+    assert set(slugs) == {"term-head", "a-heading"}
 
 
 def test_the_licenses_of_what_the_site_ships_are_copied(tmp_path):

@@ -60,6 +60,15 @@ def test_a_notebook_without_a_stamp_is_not_fresh(data, folder):
     assert "no stamp" in complaint and "tools/execute_notebooks.py" in complaint
 
 
+def test_what_was_never_run_is_told_in_one_line(data, folder):
+    for cell in (cell for cell in data["cells"] if cell["cell_type"] == "code"):
+        cell |= {"execution_count": None, "outputs": []}
+    nb = read(folder, data)
+    assert len(RULES["execution_counts_run_from_1"][0](nb)) == 1 and RULES["no_output_is_missing"][0](nb) == []
+    data["cells"][1]["execution_count"] = 1
+    assert len(RULES["no_output_is_missing"][0](read(folder, data))) > 1
+
+
 def test_the_complaint_tells_a_source_from_an_output(data, folder):
     STALE["an output"](data["cells"])
     assert "a stored output is not what the last run gave" in RULES["is_fresh"][0](read(folder, data))[0]

@@ -65,9 +65,12 @@ def test_a_new_address_reaches_every_file(copy):
 def test_the_exercises_of_a_chapter_and_the_student_versions_follow(copy):
     set_repository(copy, "ada-l/Attention.2")
     for path in make_assignments.sources(copy):
-        told = make_assignments.exercises(nbformat.read(path, 4), path.stem, "ada-l/Attention.2")
+        assignment = nbformat.read(path, 4)
+        told = make_assignments.exercises(assignment, path.stem, "ada-l/Attention.2")
         chapter = copy / "notebooks" / path.name
         assert make_assignments.with_exercises(chapter, told) == chapter.read_text("utf8")
+        page = make_assignments.exercises_page(assignment, path.stem, "ada-l/Attention.2")
+        assert page == (copy / make_assignments.page_of(path.stem)).read_text("utf8")
         student = (copy / make_assignments.STUDENTS / path.name).read_text("utf8")
         assert f"https://ada-l.github.io/Attention.2/notebooks/{path.stem}.html" in student
 

@@ -3,30 +3,39 @@
     python tools/make_assignments.py            write all of it
     python tools/make_assignments.py --check    say what is not up to date; the exit code is 1 if anything is
 
-Written are notebooks/assignments/student/ (by nbgrader), the exercises at the end of each chapter, and, without
---check, a course folder for nbgrader in _build/course. Two runs give the same bytes.
+Written are notebooks/assignments/student/ (by nbgrader), the list of exercises at the end of each chapter and their
+page in book/exercises/ (exercise_pages.py), all sums of points and minutes, and, without --check, a course folder for
+nbgrader in _build/course (course_folder.py). Two runs give the same bytes.
 """
 
 import argparse
 import contextlib
 import os
 import re
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 import nbformat
+from course_folder import lay_out, publish, settings
 from execute_notebooks import METADATA, TRANSIENT
+from exercise_pages import (
+    PAGES,
+    STARS,
+    STUDENTS,
+    as_text,
+    by_exercise,
+    exercises,
+    exercises_page,
+    page_of,
+    rating,
+    with_exercises,
+)
 from set_repository import pages, write
 from setup_cell import ROOT, repository
 
 SOURCES = "notebooks/assignments"
-STUDENTS = "notebooks/assignments/student"
-COURSE = "_build/course"
-CODE_STUB = "pass  # your code here"
-TEXT_STUB = "*Your answer: double-click here and write.*"
-STARS = re.compile(r"^(★+☆*) · (\d+) minutes · (\d+) points?$", re.M)
+TEACHERS = "book/instructors.md"
 
 CHECK_CELL = """\
 checks.{name}({name})
@@ -35,59 +44,6 @@ import runpy, attn_utils
 grade = runpy.run_path(attn_utils.__path__[0] + "/checks/grade.py")["grade"]
 grade("{name}", {name})
 ### END HIDDEN TESTS"""
-
-CONFIG = f'''\
-"""nbgrader for Attention by Experiment. Written by tools/make_assignments.py."""
-
-import os
-
-c = get_config()  # noqa: F821
-c.CourseDirectory.root = os.path.dirname(os.path.abspath(__file__))
-c.CourseDirectory.course_id = "attention-by-experiment"
-
-# Student versions.
-c.ClearSolutions.code_stub = {{"python": "{CODE_STUB}"}}
-c.ClearSolutions.text_stub = "{TEXT_STUB}"
-
-# Grading: a process outside the student's kernel decides, and no submission can stop the others.
-c.Autograde.sanitize_preprocessors = [
-    "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "attn_utils.checks.autograder.RestoreCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-c.Autograde.autograde_preprocessors = [
-    "attn_utils.checks.autograder.Judge",
-    "nbconvert.preprocessors.ClearMetadataPreprocessor",
-    "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
-    "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-c.Judge.timeout = 60  # seconds for one cell
-c.Judge.answer_timeout = 20  # seconds for one call of an answer
-c.LimitOutput.max_lines = 200
-'''
-
-README = """\
-# A course folder for nbgrader
-
-Written by `make assignments`. It holds the assignments of *Attention by Experiment* with solutions in `source/`, the
-versions for students in `release/`, and the settings in `nbgrader_config.py`. Copy it to where you keep your course,
-into an environment with nbgrader and attn_utils, and run the commands inside it.
-
-    source /path/to/environment/bin/activate   # nbgrader needs its tools on the PATH
-    nbgrader generate_assignment {name} --force
-    nbgrader release_assignment {name}     # with a JupyterHub; else hand out release/{name}
-    nbgrader collect {name}                # with a JupyterHub; else fill submitted/STUDENT/{name}
-    nbgrader autograde {name}
-    nbgrader generate_feedback {name}
-    nbgrader export
-
-The second line writes `gradebook.db` and `release/` anew. The explanations in words are graded by hand, in
-`nbgrader formgrader` (or *Nbgrader, Formgrader* in JupyterLab) before the export. The page *Teach with this book*
-says what the grades mean and what they cannot see.
-"""
 
 
 def check_cell(name):
@@ -100,34 +56,50 @@ def sources(root=ROOT):
     return sorted((root / SOURCES).glob("[0-9][0-9]_*.ipynb"))
 
 
+# ------------------------------------------------------------------------------ points and minutes
+
+
+def points(cells):
+    """The points of some cells: all, and those that are given by hand. They are typed in the cells' metadata alone."""
+    worth = [(cell.metadata.get("nbgrader", {}).get("points", 0), cell.cell_type) for cell in cells]
+    return sum(n for n, _ in worth), sum(n for n, kind in worth if kind == "markdown")
+
+
+def added_up(nb):
+    """The assignment with its points in the line of stars, and its sums in the opening."""
+    parts = by_exercise(nb)
+    for cells in parts:
+        stars, minutes, _ = rating(cells).groups()
+        worth = points(cells)[0]
+        line = f"{stars} · {minutes} minutes · {worth} point{'s' if worth != 1 else ''}"
+        cells[0].source = STARS.sub(line, cells[0].source, count=1)
+    text = re.sub(r"\babout \d+ minutes", f"about {minutes_of(nb)} minutes", nb.cells[0].source)
+    nb.cells[0].source = re.sub(
+        r"\d+ exercises and \d+ points", f"{len(parts)} exercises and {points(nb.cells)[0]} points", text
+    )
+    return nb
+
+
+def minutes_of(nb):
+    """The minutes of all exercises of an assignment."""
+    return sum(int(rating(cells)[2]) for cells in by_exercise(nb))
+
+
+def planned(text, name, nb):
+    """The page for teachers, with the minutes and points of one assignment in its table."""
+    row = rf"(^\|[^|]*/{name}\.ipynb\) \|[^|]*\|[^|]*\|)[^|]*\|[^|]*\|$"
+    worth, by_hand = points(nb.cells)
+    return re.sub(row, rf"\1 {minutes_of(nb)} minutes | {worth}, {by_hand} |", text, flags=re.M)
+
+
 # ------------------------------------------------------------------------------ student versions
-
-
-def settings(folder):
-    """The configuration of nbgrader for a course folder, from the same text that instructors get."""
-    from traitlets.config import PyFileConfigLoader
-
-    path = Path(folder) / "nbgrader_config.py"
-    config = PyFileConfigLoader(path.name, str(path.parent)).load_config()
-    config.CourseDirectory.root = str(folder)
-    config.CourseDirectory.db_url = f"sqlite:///{folder}/gradebook.db"
-    return config
-
-
-def lay_out(folder, paths):
-    """A course folder with the sources in it."""
-    (folder / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-    for path in paths:
-        place = folder / "source" / path.stem
-        place.mkdir(parents=True)
-        shutil.copyfile(path, place / path.name)
 
 
 def generate(folder, paths, root=ROOT):
     """Let nbgrader generate the student versions in a course folder: name -> text."""
     from nbgrader.apps import NbGraderAPI
 
-    lay_out(folder, paths)
+    lay_out(folder, {path.name: as_text(added_up(nbformat.read(path, 4))) for path in paths})
     own = str(Path(sys.executable).parent)  # nbgrader calls alembic by its name
     os.environ["PATH"] = os.pathsep.join(dict.fromkeys([own, *os.environ.get("PATH", "").split(os.pathsep)]))
     api = NbGraderAPI(config=settings(folder))
@@ -160,7 +132,7 @@ def normal(released, source, site):
             cell.outputs, cell.execution_count = [], None
         elif "nbgrader" not in cell.metadata:
             cell.source = on_the_site(cell.source, site)
-    return nbformat.writes(nb, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
+    return as_text(nb)
 
 
 def on_the_site(text, site):
@@ -169,107 +141,30 @@ def on_the_site(text, site):
     return re.sub(r"\]\(\.\./\.\./book/([\w-]+)\.md", rf"](https://{site}/book/\1.html", text)
 
 
-# ------------------------------------------------------------------- the exercises of a chapter
-
-
-def exercises(nb, name, address):
-    """The Markdown that a chapter ends with: each exercise, its solution folded away, and where to solve it."""
-    parts = [OPENING.format(number=int(name[:2]), **launches(name, address))]
-    for cells in by_exercise(nb):
-        told, solved = [], []
-        for cell in cells:
-            kind = cell.metadata.get("nbgrader", {})
-            if kind.get("solution"):
-                solved.append(solution(cell))
-            elif cell.cell_type == "markdown":
-                told.append(from_chapter(cell.source))
-            elif not kind:
-                told.append(f"```python\n{cell.source}\n```")
-        parts.append("\n\n".join(told))
-        parts.append(FOLDED.format("\n\n".join(solved)))
-    return "\n\n".join(parts)
-
-
-OPENING = (
-    "## Solve the graded exercises\n\nThese are the exercises of assignment {number}, on other data than the chapter. "
-    "Solve them where each answer is checked and each mistake is named: open the assignment [in Colab]({colab}) or "
-    "[in Binder]({binder}). [The page for teachers](../book/instructors.md) says how a class is graded."
-)
-FOLDED = "<details><summary>Solution</summary>\n\n{}\n\n</details>"
-
-
-def launches(name, address):
-    """Where the student version opens."""
-    file = f"{STUDENTS}/{name}.ipynb"
-    return {
-        "colab": f"https://colab.research.google.com/github/{address}/blob/main/{file}",
-        "binder": f"https://mybinder.org/v2/gh/{address}/main?urlpath=lab/tree/{file}",
-    }
-
-
-def by_exercise(nb):
-    """The cells of each exercise, from its heading on."""
-    found = []
-    for cell in nb.cells:
-        if cell.cell_type == "markdown" and cell.source.startswith("## Exercise"):
-            found.append([])
-        if found:
-            found[-1].append(cell)
-    return found
-
-
-def from_chapter(text):
-    """Markdown of an assignment as it stands in the chapter: headings one level down, links from its folder."""
-    return re.sub(r"\]\(\.\./", "](", re.sub(r"^(#+ )", r"#\1", text, flags=re.M))
-
-
-def solution(cell):
-    """The solution in a cell: its code without the marks, or its text."""
-    if cell.cell_type == "markdown":
-        return from_chapter(cell.source)
-    code = re.sub(r"^ *### (BEGIN|END) SOLUTION\n?|^\w+ = None\b.*\n", "", cell.source, flags=re.M).rstrip()
-    return f"```python\n{code}\n```"
-
-
-def with_exercises(chapter, text):
-    """The text of a chapter's notebook with its last cell, the exercises, brought up to date."""
-    nb = nbformat.read(chapter, 4)
-    nb.cells = [cell for cell in nb.cells if "exercises" not in cell.metadata.get("tags", [])]
-    cell = nbformat.v4.new_markdown_cell(text, id=f"{chapter.name[:2]}-900", metadata={"tags": ["exercises"]})
-    nb.cells.append(cell)
-    return nbformat.writes(nb, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
-
-
 # --------------------------------------------------------------------------------------- all of it
 
 
 def wanted(root, folder):
-    """Every file that is generated and checked in: path -> text."""
-    paths, address = sources(root), repository(root)
-    texts = {root / STUDENTS / name: text for name, text in generate(folder, paths, root).items()}
-    for path in paths:
+    """Every file that is generated and checked in, and the assignments with their sums: path -> text."""
+    told = {path: added_up(nbformat.read(path, 4)) for path in sources(root)}
+    texts = {path: as_text(nb) for path, nb in told.items()}
+    teachers = (root / TEACHERS).read_text(encoding="utf-8")
+    for path, nb in told.items():
         chapter = root / "notebooks" / path.name
         if chapter.is_file():
-            text = exercises(nbformat.read(path, 4), path.stem, address)
-            texts[chapter] = with_exercises(chapter, text)
-    return texts
+            texts[chapter] = with_exercises(chapter, exercises(nb, path.stem, repository(root)))
+        texts[root / page_of(path.stem)] = exercises_page(nb, path.stem, repository(root))
+        teachers = planned(teachers, path.stem, nb)
+    texts[root / TEACHERS] = teachers
+    students = generate(folder, list(told), root)
+    return texts | {root / STUDENTS / name: text for name, text in students.items()}
 
 
 def outdated(root, texts):
-    """The generated files that are not as they should be, and student versions without an assignment."""
+    """The generated files that are not as they should be, and those whose assignment is gone."""
     found = [path for path, text in texts.items() if not path.is_file() or path.read_text("utf8") != text]
-    return found + [path for path in (root / STUDENTS).glob("*.ipynb") if path not in texts]
-
-
-def publish_course(root, folder):
-    """Put the course folder in its place under _build, without the database of this run."""
-    first = sources(root)[0].stem
-    (folder / "README.md").write_text(README.format(name=first), encoding="utf-8")
-    for leftover in folder.glob("gradebook.db*"):
-        leftover.unlink()
-    place = root / COURSE
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder, place)
+    kept = [*(root / STUDENTS).glob("*.ipynb"), *(root / PAGES).glob("*.md")]
+    return found + [path for path in kept if path not in texts]
 
 
 def main(arguments=None):
@@ -286,9 +181,11 @@ def main(arguments=None):
             sys.exit(f"not up to date, run make assignments:\n{names}" if late else 0)
         for path in late:
             put(path, texts.get(path))
-        publish_course(args.root, folder)
+        place, kept = publish(args.root, folder, sources(args.root)[0].stem)
     print(names or "nothing to change")
-    print(f"The course folder is {COURSE}")
+    for course in kept:
+        print(f"{course.relative_to(args.root)} is in use, or was edited: it stays as it is, all of it")
+    print(f"The course folder is {place.relative_to(args.root)}")
 
 
 def put(path, text):
@@ -296,8 +193,6 @@ def put(path, text):
     if text is None:
         return path.unlink()
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        path.touch()
     write(path, text)
 
 

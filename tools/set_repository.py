@@ -16,7 +16,7 @@ from setup_cell import HOST, ROOT, repository, setup_cell
 
 OWNER_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}/(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}")
 SOURCES = ("pyproject.toml", "_config.yml")  # the address stands here; the rest is generated
-PATTERNS = ("*.md", "*.cff", "environment.yml", "book/*.md", "notebooks/**/*.ipynb", ".github/**/*.yml")
+PATTERNS = ("*.md", "*.cff", "environment.yml", "book/**/*.md", "notebooks/**/*.ipynb", ".github/**/*.yml")
 PATTERNS += ("attn_utils/labs.py",)
 # Where services that open a notebook expect the repository, and what a reader is told to clone; each has to be ours.
 OURS = re.compile(
@@ -47,10 +47,11 @@ def pages(name):
 
 def write(path, text):
     """Replace the file in one step."""
+    mode = path.stat().st_mode if path.exists() else 0o644
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "wb") as stream:
         stream.write(text.encode())
-    os.chmod(temporary, path.stat().st_mode)
+    os.chmod(temporary, mode)
     os.replace(temporary, path)
 
 

@@ -1,4 +1,4 @@
-"""The checks of assignment 3: two masks, leaks, a step with a cache, the mass that drains into the first token."""
+"""The checks of assignment 3: two masks, leaks, a step with a cache, the mass that moves to the first token."""
 
 import numpy as np
 
@@ -469,8 +469,8 @@ FIRST_SHARE = Check(
     tried="six random stacks of two to five layers.",
 )
 
-DRAIN_PREDICTION = Value(
-    "drain_prediction",
+SHARE_PREDICTION = Value(
+    "share_prediction",
     (1.0, 0.0),
     atol=0.006,
     mistakes=[
@@ -495,5 +495,5 @@ CHECKS = [
     DECODE_STEP,
     TOKENS_THAT_FIT,
     FIRST_SHARE,
-    DRAIN_PREDICTION,
+    SHARE_PREDICTION,
 ]

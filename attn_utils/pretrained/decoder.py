@@ -52,7 +52,7 @@ def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=N
     n_past = 0 if cache is None else cache[0].shape[2]
     ids = check_ids(ids, params["embed.W"], Decoder.longest - n_past)
     layers, positions = split_layers(params), np.arange(n_past, n_past + len(ids))
-    mask = causal_mask(n_past + len(ids))[n_past:]  # (n, n_keys)
+    mask = causal_mask(len(ids), n_past + len(ids))  # (n, n_keys)
     allow, drop = (check_places(places, name, layers, mask) for places, name in ((allow, "allow"), (drop, "drop")))
     mask = mask if allow is None else mask & allow
     if keep_weights:

@@ -153,7 +153,7 @@ RIGHT = {
         lambda layers: np.linalg.multi_dot([np.eye(len(layers[0])), *layers[::-1], np.eye(len(layers[0]))])[-1, 0],
         lambda layers: np.float32(product(layers.astype(np.float32))[-1, 0]),
     ],
-    "drain_prediction": [(1, 0), [1.0, 0.0], np.array([1 - 2.0**-16, 0])],
+    "share_prediction": [(1, 0), [1.0, 0.0], np.array([1 - 2.0**-16, 0])],
 }
 
 WRONG = {
@@ -251,13 +251,13 @@ WRONG = {
         (lambda layers: 1.0, "same answer whatever comes in"),
         (lambda layers: product([(A + np.eye(len(A))) / 2 for A in layers])[-1, 0], "expected"),
     ],
-    "drain_prediction": [
+    "share_prediction": [
         ((1, 1), "in one layer"),
         ((0, 0), "In the star"),
         ((0, 1), "star comes first"),
         ((0.5, 0), "after one layer"),
-        ((1, 0.3), "drain_prediction is not right yet. Follow the last"),
+        ((1, 0.3), "share_prediction is not right yet. Follow the last"),
         (1, "has 1 result, expected 2"),
-        (("star", "chain"), "drain_prediction"),
+        (("star", "chain"), "share_prediction"),
     ],
 }

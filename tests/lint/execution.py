@@ -12,11 +12,18 @@ from .syntax import call_name, walk_run
 @rule()
 def execution_counts_run_from_1(nb):
     counts = [(cell, cell.raw.get("execution_count")) for cell in nb.code if cell.source.strip()]
+    if not was_run(nb):
+        return [nb.say(None, "it was never executed", "Run `tools/execute_notebooks.py` on this notebook")]
     return [
         nb.say(cell, f"execution count {count}, expected {want}", "Run `make notebooks`")
         for want, (cell, count) in enumerate(counts, 1)
         if count != want
     ]
+
+
+def was_run(nb):
+    """Whether any code cell was executed; of one that never was, a single complaint says enough."""
+    return not nb.code or any(cell.raw.get("execution_count") for cell in nb.code)
 
 
 @rule()
@@ -40,6 +47,7 @@ def no_output_is_missing(nb):
     return [
         nb.say(cell, f"{what}, but no {kind} is stored", do)
         for cell in nb.taught
+        if was_run(nb)
         for what, kind in missing_outputs(cell)
     ]
 

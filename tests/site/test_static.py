@@ -7,7 +7,9 @@ import pytest
 import yaml
 from html_rules import ROOT, RULES, STYLE_LOADS, Site
 
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+NOTEBOOKS = [*CHAPTERS, *sorted((ROOT / "notebooks" / "evidence").glob("[0-9][0-9]_*.ipynb"))]
+EXERCISES = sorted((ROOT / "book" / "exercises").glob("[0-9][0-9]_*.md"))
 PACKAGED = json.loads((ROOT / "attn_utils" / "data" / "claims.json").read_text(encoding="utf-8"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 
@@ -25,23 +27,56 @@ def test_site(name, site):
         pytest.fail("\n".join([f"{name}: {len(complaints)} found", *complaints]), pytrace=False)
 
 
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+LISTED = [chapter for part in TOC["parts"] for chapter in part["chapters"]]
+
+
+def address(path):
+    """The page of a notebook or a Markdown file, without its ending."""
+    return path.relative_to(ROOT).with_suffix("").as_posix()
+
+
+def below(entry):
+    """The files of an entry of _toc.yml and of all sections under it."""
+    return [entry["file"], *(file for section in entry.get("sections", []) for file in below(section))]
+
+
 def test_every_page_of_the_contents_is_there(site):
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]] + [toc["root"]]
+    files = [file for entry in LISTED for file in below(entry)] + [TOC["root"]]
+    assert len(set(files)) == len(files), "a page is listed twice"
     assert not [file for file in files if f"{file}.html" not in site.pages]
-    assert not [path.stem for path in NOTEBOOKS if f"notebooks/{path.stem}" not in files]
+    assert not [address(path) for path in [*NOTEBOOKS, *EXERCISES] if address(path) not in files]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_evidence_and_exercises_are_listed_below_their_chapter(path, site):
+    sections = {entry["file"]: below(entry)[1:] for entry in LISTED}[address(path)]
+    there = [address(page) for page in [*NOTEBOOKS, *EXERCISES] if page.stem == path.stem and page != path]
+    assert sections == there
+    links = {tag["href"] for tag in site.pages[f"{address(path)}.html"].soup.select(".bd-sidebar-primary a[href]")}
+    assert not [page for page in there if not any(link.endswith(f"{page.partition('/')[2]}.html") for link in links)]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_has_the_number_of_its_file(path, site):
-    numbers = [tag.get_text() for tag in site.pages[f"notebooks/{path.stem}.html"].soup.select("h1 .section-number")]
-    assert numbers and numbers[0].strip() == f"{int(path.stem[:2])}."
+    assert title_numbers(site, path) == [f"{int(path.stem[:2])}."]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*NOTEBOOKS[len(CHAPTERS) :], *EXERCISES], ids=address)
+def test_a_page_below_a_chapter_has_no_number(path, site):
+    assert title_numbers(site, path) == []
+    assert not site.pages[f"{address(path)}.html"].soup.select("article .section-number")
+
+
+def title_numbers(site, path):
+    page = site.pages[f"{address(path)}.html"]
+    return [tag.get_text().strip() for tag in page.soup.select("article h1 .section-number")]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=address)
 def test_stored_outputs_are_shown(path, site):
     """The page shows what the notebook stores: it was built from this notebook, not from an older one."""
-    page = site.pages[f"notebooks/{path.stem}.html"]
+    page = site.pages[f"{address(path)}.html"]
     alts = {tag.get("alt") for tag in page.soup.find_all("img")}
     figures = {tag.get("id") for tag in page.soup.find_all("figure")}
     text = re.sub(r"\s+", " ", page.soup.get_text())
