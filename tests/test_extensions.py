@@ -56,6 +56,19 @@ def test_a_markdown_link_can_lead_to_a_term():
     assert set(slugs) == {"term-head", "a-heading"}
 
 
+def test_a_bar_over_folded_code_keeps_its_name():
+    bar = """<summary aria-label="Toggle hidden content">
+<p class="collapsed admonition-title">{}</p>
+<p class="expanded admonition-title">{}</p>"""
+    for shown, opened, wanted in (
+        ("Code: the plot", "Hide code cell source", "Code: the plot"),
+        ("Show code cell source", "Hide code cell source", "Hide code cell source"),
+    ):
+        context = {"body": bar.format(shown, opened)}
+        extension("folded_code").name_bars(None, "page", "page.html", context, None)
+        assert context["body"] == bar.format(shown, wanted).replace(' aria-label="Toggle hidden content"', "")
+
+
 def test_the_licenses_of_what_the_site_ships_are_copied(tmp_path):
     """MathJax is under the Apache license, plotly.js under the MIT license, and both want their text passed on."""
     extension("offline_assets").copy_licenses(tmp_path)

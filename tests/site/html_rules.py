@@ -271,6 +271,13 @@ def setup_cell_is_hidden(page):
     return [page.say("the set-up cell is shown", "Tag it remove-cell") for _ in shown if page.is_notebook]
 
 
+@rule
+def bars_say_their_names(page):
+    """What folds away is named by its words: a label in their place would give all of them one name."""
+    labels = [tag["aria-label"] for tag in page.soup.find_all("summary") if tag.has_attr("aria-label")]
+    return [page.say(f"a bar is read out as {label!r}", "See book/_ext/folded_code.py") for label in labels]
+
+
 RAW = {
     "a traceback": r"Traceback \(most recent call last\)",
     "a MyST role": r"\{[a-z:]+\}`",

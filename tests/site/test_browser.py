@@ -9,6 +9,7 @@ from html_rules import SITE, page_names
 pytestmark = pytest.mark.site
 PAGES = [name for name in page_names(SITE) if name != "index.html" and not name.startswith("labs/")]
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
+LEDGER = next((name for name in CHAPTERS if name.startswith("notebooks/03_")), None)
 SHOTS = SITE.parent / "screenshots"
 
 
@@ -50,6 +51,9 @@ def test_page(name, theme, browser, base):
         visit.read_on()
         assert not too_wide(visit.page), f"{name} is wider than 360 px"
         assert not formulas_with_bars(visit.page), "a long formula belongs on a line of its own"
+        assert not cut_reports(visit.page), "the verdict of a ledger line is out of sight"
+        assert not odd_links(visit.page), "links in a table have another color than those in the text"
+        assert min(bars(visit.page), default=36) >= 36, "a bar over folded code is too low for a thumb"
         shoot(visit, name, 360, theme)
         assert not visit.problems
 
@@ -92,6 +96,51 @@ def too_wide(page):
         return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > width + 1)
             .slice(0, 8).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.trim().slice(0, 40))}"""
     )
+
+
+def cut_reports(page):
+    """The outputs of report() that scroll sideways."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('div.cell[id^="claim-"] .cell_output pre')]
+        .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"""
+    )
+
+
+def odd_links(page):
+    """The links of tables that are not of the color that links have."""
+    return page.evaluate(
+        """() => {const probe = document.createElement('p');
+        probe.innerHTML = '<a href="https://example.org">x</a>';
+        document.querySelector('article')?.append(probe);
+        const wanted = getComputedStyle(probe.firstChild).color;
+        probe.remove();
+        return [...document.querySelectorAll('article table a')]
+            .filter(e => getComputedStyle(e).color !== wanted).map(e => e.textContent)}"""
+    )
+
+
+def bars(page):
+    """The heights of the bars over folded code."""
+    return page.evaluate(
+        "() => [...document.querySelectorAll('details.hide > summary')].map(e => e.getBoundingClientRect().height)"
+    )
+
+
+@pytest.mark.parametrize("links", ["ledger", "page of all claims"])
+def test_a_claim_leads_to_its_cell(links, browser, base):
+    """The very cell is in view, and marked."""
+    name = "book/claims.html" if links != "ledger" else LEDGER
+    with Visit(browser, base, name) as visit:
+        link = visit.page.locator("article a[href*='#claim-']").last
+        anchor = link.get_attribute("href").split("#")[1]
+        link.click()
+        visit.page.wait_for_url("**/notebooks/**#" + anchor)
+        cell = visit.page.locator(f"div.cell#{anchor}, div.cell:has(> span#{anchor})")
+        cell.wait_for()
+        visit.page.wait_for_function("e => Math.abs(e.getBoundingClientRect().top - 64) < 60", arg=cell.element_handle())
+        assert anchor.removeprefix("claim-") in cell.locator(".cell_output").inner_text()
+        assert cell.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+        assert not visit.problems
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
