@@ -65,7 +65,7 @@ def test_a_bar_over_folded_code_keeps_its_name():
         ("Show code cell source", "Hide code cell source", "Hide code cell source"),
     ):
         context = {"body": bar.format(shown, opened)}
-        extension("folded_code").name_bars(None, "page", "page.html", context, None)
+        extension("named_bars").name_bars(None, "page", "page.html", context, None)
         assert context["body"] == bar.format(shown, wanted).replace(' aria-label="Toggle hidden content"', "")
 
 

@@ -273,9 +273,10 @@ def setup_cell_is_hidden(page):
 
 @rule
 def bars_say_their_names(page):
-    """What folds away is named by its words: a label in their place would give all of them one name."""
-    labels = [tag["aria-label"] for tag in page.soup.find_all("summary") if tag.has_attr("aria-label")]
-    return [page.say(f"a bar is read out as {label!r}", "See book/_ext/folded_code.py") for label in labels]
+    """What folds away has words on it or a label; with both, the label would be read out in place of the words."""
+    found = [(tag, tag.get_text(strip=True), tag.get("aria-label", "")) for tag in page.soup.find_all("summary")]
+    wrong = [shorten(tag) for tag, words, label in found if bool(words) == bool(label)]
+    return [page.say(f"{tag} has no name, or two", "See book/_ext/named_bars.py") for tag in wrong]
 
 
 RAW = {

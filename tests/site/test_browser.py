@@ -52,7 +52,7 @@ def test_page(name, theme, browser, base):
         assert not too_wide(visit.page), f"{name} is wider than 360 px"
         assert not formulas_with_bars(visit.page), "a long formula belongs on a line of its own"
         assert not cut_reports(visit.page), "the verdict of a ledger line is out of sight"
-        assert not odd_links(visit.page), "links in a table have another color than those in the text"
+        assert not faint(visit.page), "words that are hard to read"
         assert min(bars(visit.page), default=36) >= 36, "a bar over folded code is too low for a thumb"
         shoot(visit, name, 360, theme)
         assert not visit.problems
@@ -106,16 +106,29 @@ def cut_reports(page):
     )
 
 
-def odd_links(page):
-    """The links of tables that are not of the color that links have."""
+def faint(page):
+    """Visible words with a contrast below 4.5 to the color behind them."""
     return page.evaluate(
-        """() => {const probe = document.createElement('p');
-        probe.innerHTML = '<a href="https://example.org">x</a>';
-        document.querySelector('article')?.append(probe);
-        const wanted = getComputedStyle(probe.firstChild).color;
-        probe.remove();
-        return [...document.querySelectorAll('article table a')]
-            .filter(e => getComputedStyle(e).color !== wanted).map(e => e.textContent)}"""
+        """() => {
+        const levels = color => color.match(/[\\d.]+/g).map(Number);
+        const linear = level => level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4;
+        const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, share, i) => sum + share * linear(c[i] / 255), 0);
+        const behind = e => {
+            for (; e; e = e.parentElement) {
+                const color = levels(getComputedStyle(e).backgroundColor);
+                if (color.length < 4 || color[3] > 0.99) return color;
+            }
+            return [255, 255, 255];
+        };
+        const own = e => [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+        const contrast = e => {
+            const [dark, bright] = [light(levels(getComputedStyle(e).color)), light(behind(e))].sort((a, b) => a - b);
+            return (bright + 0.05) / (dark + 0.05);
+        };
+        return [...document.querySelectorAll('main *')]
+            .filter(e => own(e) && !e.closest('svg, script, style, noscript, mjx-container'))
+            .filter(e => e.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}) && contrast(e) < 4.5)
+            .map(e => e.textContent.trim().slice(0, 60))}"""
     )
 
 
@@ -124,6 +137,19 @@ def bars(page):
     return page.evaluate(
         "() => [...document.querySelectorAll('details.hide > summary')].map(e => e.getBoundingClientRect().height)"
     )
+
+
+def test_the_keyboard_shows_where_it_is(browser, base):
+    """Everything that Tab reaches above the first paragraph, and some of it below, has a ring."""
+    with Visit(browser, base, LEDGER) as visit:
+        for _ in range(60):
+            visit.page.keyboard.press("Tab")
+            visit.page.wait_for_timeout(30)
+            ring = visit.page.evaluate(
+                """() => [document.activeElement, ...document.activeElement.querySelectorAll('.toctree-toggle')]
+                .map(e => getComputedStyle(e)).some(s => s.outlineStyle !== 'none' || s.boxShadow !== 'none')"""
+            )
+            assert ring, visit.page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
 
 
 @pytest.mark.parametrize("links", ["ledger", "page of all claims"])
@@ -278,7 +304,7 @@ def test_site_works_from_a_folder(name, browser, built):
 # --- the checks see what they are for --------------------------------------------------------
 
 BAD = """<!DOCTYPE html><html><head><title>Bad</title></head><body><main>
-<p style="width: 2000px">too wide</p>
+<p style="width: 2000px">too wide</p><p style="color: #888">faint</p>
 <span class="math" style="display: inline-flex; width: 9px; overflow: auto hidden"><mjx-container>a + b</mjx-container></span><p>raw $$x$$</p><img src="missing.png" alt="x">
 <img src="https://example.org/x.png" alt="x">
 <script>console.error("no"); fetch("https://example.com/x").catch(() => 0); undefined_name()</script>
@@ -296,5 +322,6 @@ def test_a_bad_page_is_noticed(browser, tmp_path, monkeypatch):
         assert "script error: undefined_name is not defined" in told
         assert too_wide(visit.page)
         assert formulas_with_bars(visit.page) == ["a + b"]
+        assert faint(visit.page) == ["faint"]
         with pytest.raises(AssertionError, match="raw TeX"):
             check_mathematics(visit.page, "bad.html")
