@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.utils import new_document
 from sphinx.errors import ExtensionError
@@ -67,6 +68,12 @@ def test_a_bar_over_folded_code_keeps_its_name():
         context = {"body": bar.format(shown, opened)}
         extension("named_bars").name_bars(None, "page", "page.html", context, None)
         assert context["body"] == bar.format(shown, wanted).replace(' aria-label="Toggle hidden content"', "")
+
+
+def test_an_arrow_of_the_sidebar_is_named_by_its_chapter():
+    item = BeautifulSoup("<li><a>3. Masks</a><details><summary><i></i></summary></details></li>", "html.parser")
+    named = extension("named_bars").naming_arrows(lambda kind: item if kind == "sidebar" else "")
+    assert named("sidebar").summary["aria-label"] == "Pages below “3. Masks”" and named("none") == ""
 
 
 def test_the_licenses_of_what_the_site_ships_are_copied(tmp_path):

@@ -7,7 +7,9 @@ name. The arrows of the sidebar: the theme gives them none.
 import re
 
 LABEL = re.compile(r'(<summary) aria-label="Toggle hidden content"')
-NAMED = re.compile(r'(<p class="collapsed admonition-title">(Code: [^<]*)</p>\s*<p class="expanded admonition-title">)[^<]*')
+NAMED = re.compile(
+    r'(<p class="collapsed admonition-title">(Code: [^<]*)</p>\s*<p class="expanded admonition-title">)[^<]*'
+)
 
 
 def name_bars(app, pagename, templatename, context, doctree):
