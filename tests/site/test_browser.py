@@ -178,7 +178,7 @@ def test_a_claim_leads_to_its_cell(links, browser, base):
 def test_explorations_move(name, browser, base):
     with Visit(browser, base, name) as visit:
         figures = visit.page.locator("figure.abe-explore").all()
-        assert figures, f"{name} has no exploration"
+        assert figures or name.startswith("notebooks/evidence/"), f"{name} has no exploration"
         for figure in figures:
             check_keyboard(figure)
             check_play(visit.page, figure)
