@@ -300,7 +300,7 @@ def test_a_file_in_the_place_of_another_case_is_not_taken(tmp_path):
 
 def test_a_store_that_is_a_file_and_a_result_that_no_file_holds_are_said(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="a file, expected a folder"):
+    with pytest.raises(ValueError, match="a file or below one, expected a folder"):
         sweep(count, grid(seed=[1]), store=tmp_path / "file")
     with pytest.raises(TypeError, match=r"result of <lambda>\(seed=1\).*a object cannot be kept"):
         sweep(lambda seed: object(), grid(seed=[1]), store=tmp_path)
