@@ -336,13 +336,14 @@ def _plot(found):
 
     from attn_utils.figures import COLORS
 
-    figure, axes = plt.subplots(1, 2, figsize=(6, 2.4), constrained_layout=True)
+    figure, axes = plt.subplots(2, 1, figsize=(4, 4.8), constrained_layout=True)
     depth = [layer["layer"] for layer in found.layers]
     for name, color, marker in (("gap", "blue", "o"), ("entropy", "orange", "s")):
         axes[0].plot(depth, [layer[name] for layer in found.layers], marker + "-", color=COLORS[color], label=name)
     axes[0].axhline(THRESHOLDS["gap"][0], color=COLORS["grey"], lw=0.8, ls=":")
     axes[0].axhline(THRESHOLDS["entropy_low"][0], color=COLORS["grey"], lw=0.8, ls=":")
     axes[0].plot(depth, [np.nan] * len(depth), color=COLORS["grey"], lw=0.8, ls=":", label="thresholds")
+    axes[0].xaxis.set_major_locator(plt.MaxNLocator(integer=True))
     axes[0].set(xlabel="layer", ylim=(-0.03, 1.03), title="Weights")
     names = ("cosine", "spread") if found.states else ()
     for name, color, marker in zip(names, ("green", "purple"), ("^", "v"), strict=False):
@@ -353,5 +354,5 @@ def _plot(found):
         axes[1].plot(rank, "D--", color=COLORS["black"], label="stable rank of X X$^T$ / T")
     axes[1].set(xlabel="state (0 = input)", ylim=(-0.03, 1.03), title="Tokens" if found.states else "Tokens: not given")
     for ax in axes[: 1 + bool(found.states)]:
-        ax.legend(loc="center right", fontsize=8)
+        ax.legend(loc="center right")
     return figure

@@ -5,7 +5,14 @@ Shapes are written (..., n_queries, d_k): any number of leading batch and head a
 
 import numpy as np
 
-from attn_utils.inputs import at_least_single, check_attention_shapes, check_mask, check_scale, finite_matrix, whole_number
+from attn_utils.inputs import (
+    at_least_single,
+    check_attention_shapes,
+    check_mask,
+    check_scale,
+    finite_matrix,
+    whole_number,
+)
 from attn_utils.weightings import softmax
 
 
@@ -27,7 +34,7 @@ def causal_mask(n_queries, n_keys=None):
     """
     n_keys = n_queries if n_keys is None else n_keys
     for n, name in ((n_queries, "n_queries"), (n_keys, "n_keys")):
-        whole_number(n, name, fix=", such as causal_mask(4), or causal_mask(2, 6) for 2 new tokens behind 4 cached ones")
+        whole_number(n, name, fix=", such as causal_mask(4), or causal_mask(2, 6) for 2 tokens behind 4 cached ones")
     if n_queries > n_keys:
         raise ValueError(
             f"n_queries is {n_queries} and n_keys is {n_keys}, expected at least as many keys as queries: the first "

@@ -3,29 +3,13 @@
 
 import numpy as np
 import pytest
+from drawn import SQUARE_SCORES, gauss
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 import attn_utils
 from attn_utils import attention, causal_mask, diagnose, diagnosis, softmax
+from attn_utils.pictures import check_legible
 from attn_utils.spectra import remove_outlier
-
-
-def gauss(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-# entries of whole sixteenths: no subnormal numbers, and still ties, zeros and cancellations
-SIXTEENTHS = st.integers(-160, 160).map(lambda n: n / 16)
-
-
-def matrices(min_side=1, max_side=7):
-    return hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, min_side=min_side, max_side=max_side),
-                      elements=SIXTEENTHS)  # fmt: skip
-
-
-SQUARE_SCORES = st.integers(2, 7).flatmap(lambda n: hnp.arrays(np.float64, (n, n), elements=SIXTEENTHS))
 
 
 def healthy_states(T=12, d=20):
@@ -230,6 +214,7 @@ def test_the_plot_shows_weights_and_tokens():
     figure = diagnose(softmax(gauss(3, 9, 9)), [healthy_states(9)] * 4).plot()
     labels = [line.get_label() for ax in figure.axes for line in ax.lines]
     assert {"gap", "entropy", "cosine", "spread"} <= set(labels)
+    check_legible(figure)  # else figure() would refuse it
     diagnose(softmax(gauss(3, 9, 9))).plot()
     plt.close("all")
 

@@ -11,7 +11,7 @@ import attn_utils
 
 ROOMS = ("inputs.py", "weightings.py", "scaled_dot_product.py")  # downwards: one module of all three can be broken
 TEXTS = [(Path(attn_utils.__file__).parent / room).read_text("utf8") for room in ROOMS]
-SOURCE = re.sub(r"^from attn_utils\..*\n", "", "\n".join(TEXTS), flags=re.M)
+SOURCE = re.sub(r"^from attn_utils\.[^(\n]*(\([^)]*\))?\n", "", "\n".join(TEXTS), flags=re.M)
 
 MUTANTS = {
     "no scale": ("scale = 1 / np.sqrt(Q.shape[-1]) if scale is None", "scale = 1.0 if scale is None"),
