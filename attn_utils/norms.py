@@ -32,7 +32,8 @@ def layer_norm(X, gain=None, shift=None, epsilon=1e-6):
     epsilon      keeps a constant token at zero; a number of at least 0
 
     Returns an array of the same shape and floating-point type, as rms_norm does; a constant token becomes zero (or
-    `shift`). Without a gain, what comes out is orthogonal to (1, ..., 1), so that its smallest singular value is zero where n_tokens >= d.
+    `shift`). Without a gain, what comes out is orthogonal to (1, ..., 1), so that its smallest singular value is zero
+    where n_tokens >= d.
     Raises ValueError as rms_norm does. Source: Ba, Kiros and Hinton (2016), equation 3.
     """
     X, kind = _tokens(X)

@@ -68,11 +68,12 @@ def sweep(run, cases, executor=None, store=None, version=None, progress=True):
     printed. Files are written in one step, so that two sweeps may share a store.
 
     Errors: ValueError for cases that are alike or not plain, for another kind of executor, store or version, for a
-    run that draws from a generator it shares with others (its results would depend on the order), for data too large to send. RuntimeError naming the case when run
-    fails, and when workers die; finished cases stay in the store. A pool whose worker was killed is broken: nothing
-    is tried again in it. Open another and call sweep again with the same store. Dask tries a case on other workers
-    by itself, and gives up after distributed.scheduler.allowed-failures of them died. An interrupt (Ctrl-C, the stop
-    button) cancels what has not begun and is raised again.
+    run that draws from a generator it shares with others (its results would depend on the order), for data too large
+    to send. RuntimeError naming the case when run fails, and when workers die; finished cases stay in the store. A
+    pool whose worker was killed is broken: nothing is tried again in it. Open another and call sweep again with the
+    same store. Dask tries a case on other workers by itself, and gives up after
+    distributed.scheduler.allowed-failures of them died. An interrupt (Ctrl-C, the stop button) cancels what has not
+    begun and is raised again.
     """
     cases = _check_cases(cases)
     _check_run(run)

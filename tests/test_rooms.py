@@ -92,3 +92,9 @@ def test_every_weighting_has_a_differentiable_twin():
     public = {name for name, value in vars(weightings).items() if callable(value) and not name.startswith("_")}
     assert public - helpers == listed
     assert set(gradients.NORMS) == {name for name in vars(norms) if name.endswith("_norm")}
+
+
+def test_what_is_no_name_is_no_attribute():
+    """hasattr() must not stumble over a dotted name, as doctest and mock ask for it."""
+    for name in ("nothing", "_private", "spectra.gap", "no.room", "", "softmax "):
+        assert not hasattr(attn_utils, name)
