@@ -183,9 +183,8 @@ def test_an_unknown_claim_is_refused_with_a_hint(two_claims):
 @pytest.mark.parametrize("value", [1j, object()])
 def test_a_value_of_no_kind_is_named_with_its_claim(two_claims, value):
     """Also where it is not said how to print it."""
-    name = next(name for name, row in claims().items() if "close" in row)
-    with pytest.raises(ValueError, match=f"{name}: got .*expected a number"):
-        report(name, value)
+    with pytest.raises(ValueError, match="first: got .*expected a number"):
+        report("first", value)
 
 
 @pytest.mark.parametrize("chapter", ["3", None, 3.0, True, [3], 0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attn_utils.norms import layer_norm, rms_norm
+from attn_utils.norms import layer_norm, rms_norm, root_mean_square
 
 RNG = np.random.default_rng(0)
 TOKENS = RNG.normal(size=(2, 5, 8)) * 3 + 1
@@ -45,6 +45,10 @@ def test_large_tokens_do_not_become_zero(norm, dtype, size):
     np.testing.assert_allclose(found[:5], by_hand(norm, X, 1, 0, 0), atol=tolerance)
     np.testing.assert_array_equal(found[5:10], norm(X))
     np.testing.assert_array_equal(found[10], 0)
+
+
+def test_an_epsilon_of_numpy_does_not_change_the_type():
+    assert root_mean_square(np.float32(TOKENS), np.float64(1e-6)).dtype == np.float32
 
 
 def test_lists_and_whole_numbers_and_views_are_tokens():
