@@ -68,7 +68,8 @@ def draw_weights(weights, queries=None, keys=None, ax=None):
     """Draw attention weights as a heat map: a row for each query, a column for each key.
 
     weights   (n_queries, n_keys), numbers from 0 to 1; NaN is left gray ("not there yet")
-    queries   labels of the rows;  keys   labels of the columns (the queries' when None)
+    queries   labels of the rows;  keys   labels of the columns (the queries' when None and the matrix is square)
+    ax        matplotlib Axes to draw on; the current one when None
 
     Returns the matplotlib Axes. The color scale always runs from 0 to 1, so pictures can be compared; what is larger
     looks like 1. Raises ValueError for weights that are no numbers or no matrix, or labels of another number.
