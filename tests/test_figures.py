@@ -375,6 +375,8 @@ def test_text_of_figures_stands_out_from_the_white_card():
     use_book_style()
     for name in ("axes.labelcolor", "xtick.color", "ytick.color", "text.color"):
         assert 1.05 / (luminance(plt.rcParams[name]) + 0.05) >= 4.5
+    assert plt.rcParams["image.cmap"] == "cividis"  # readable with color-blind eyes, and in gray
+    assert not plt.rcParams["axes.spines.top"] and not plt.rcParams["axes.spines.right"]
     assert plt.rcParams["figure.facecolor"] == "white" and len(set(COLORS.values())) == len(COLORS)
 
 
