@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.utils import new_document
 from sphinx.errors import ExtensionError
@@ -54,6 +55,25 @@ def test_a_markdown_link_can_lead_to_a_term():
     assert slugs["term-head"][1:] == ("term-head", "head") and slugs["a-heading"] == 1
     extension("glossary_links").add_terms(app, nodes.section())
     assert set(slugs) == {"term-head", "a-heading"}
+
+
+def test_a_bar_over_folded_code_keeps_its_name():
+    bar = """<summary aria-label="Toggle hidden content">
+<p class="collapsed admonition-title">{}</p>
+<p class="expanded admonition-title">{}</p>"""
+    for shown, opened, wanted in (
+        ("Code: the plot", "Hide code cell source", "Code: the plot"),
+        ("Show code cell source", "Hide code cell source", "Hide code cell source"),
+    ):
+        context = {"body": bar.format(shown, opened)}
+        extension("named_bars").name_bars(None, "page", "page.html", context, None)
+        assert context["body"] == bar.format(shown, wanted).replace(' aria-label="Toggle hidden content"', "")
+
+
+def test_an_arrow_of_the_sidebar_is_named_by_its_chapter():
+    item = BeautifulSoup("<li><a>3. Masks</a><details><summary><i></i></summary></details></li>", "html.parser")
+    named = extension("named_bars").naming_arrows(lambda kind: item if kind == "sidebar" else "")
+    assert named("sidebar").summary["aria-label"] == "Pages below “3. Masks”" and named("none") == ""
 
 
 def test_the_licenses_of_what_the_site_ships_are_copied(tmp_path):

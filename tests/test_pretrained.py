@@ -84,7 +84,7 @@ def test_a_hidden_token_is_hidden_as_in_pytorch(smollm, reference):
     allow = np.ones((n, n), dtype=bool)
     allow[n // 2 :, 0] = False
     run = smollm.run(TIRED, allow=allow)
-    assert difference(run.weights, reference, "smollm.hidden_token.weights")[0] < 1e-5
+    assert difference(run.weights, reference, "smollm.hidden_token.weights")[0] < 3e-5
     assert difference(run.logits, reference, "smollm.hidden_token.logits")[0] < 3e-4
     assert (run.weights[:, :, n // 2 :, 0] == 0).all() and (run.weights[:, :, 1 : n // 2, 0] > 0).any()
 

@@ -271,6 +271,14 @@ def setup_cell_is_hidden(page):
     return [page.say("the set-up cell is shown", "Tag it remove-cell") for _ in shown if page.is_notebook]
 
 
+@rule
+def bars_say_their_names(page):
+    """What folds away has words on it or a label; with both, the label would be read out in place of the words."""
+    found = [(tag, tag.get_text(strip=True), tag.get("aria-label", "")) for tag in page.soup.find_all("summary")]
+    wrong = [shorten(tag) for tag, words, label in found if bool(words) == bool(label)]
+    return [page.say(f"{tag} has no name, or two", "See book/_ext/named_bars.py") for tag in wrong]
+
+
 RAW = {
     "a traceback": r"Traceback \(most recent call last\)",
     "a MyST role": r"\{[a-z:]+\}`",

@@ -39,6 +39,7 @@ def outputs(monkeypatch):
     for panel in panels:
         panel.gca().plot([1, 2])
     figures.figure(panels, "Both lines rise from 1 to 2.", name="both")
+    figures.figure([plt.figure() for _ in range(2)], "Two panels of the usual size.", name="usual")
     figures.table({"word": WORDS, "weight": rng.random(5)}, "The row of 'it', with $d_k$ = 4.", digits=2)
     figures.say(f"It gets **{0.25:.0%}**.")
     _, ax = plt.subplots()
@@ -173,7 +174,8 @@ def test_pictures_of_328_pixels_on_a_phone_and_captions_in_both_themes(browser, 
     for theme in ("light", "dark"):
         with served(little) as address, Visit(browser, address, PAGE, width=360, theme=theme) as visit:
             image = visit.page.locator("figure[data-lab=broken] img")
-            assert image.bounding_box()["width"] >= 328
+            bar = 360 - visit.page.evaluate("document.documentElement.clientWidth")  # on a phone it lies on the page
+            assert image.bounding_box()["width"] + bar >= 328
             caption = visit.page.locator("figcaption").first
             assert contrast(caption) >= 7
 
@@ -181,9 +183,22 @@ def test_pictures_of_328_pixels_on_a_phone_and_captions_in_both_themes(browser, 
 @pytest.mark.parametrize(("width", "beside"), [(360, False), (1280, True)])
 def test_panels_stand_in_a_row_where_there_is_room(width, beside, browser, little):
     with served(little) as address, Visit(browser, address, PAGE, width=width) as visit:
-        one, two = (picture.bounding_box() for picture in visit.page.locator("#fig-both img").all())
-        assert (one["y"] == two["y"]) == beside
-        assert beside or two["y"] >= one["y"] + one["height"]
+        for name in ("both", "usual"):
+            one, two = (picture.bounding_box() for picture in visit.page.locator(f"#fig-{name} img").all())
+            assert (one["y"] == two["y"]) == beside
+            assert beside or two["y"] >= one["y"] + one["height"]
+            assert one["width"] >= 300, "its letters are too small"
+
+
+def test_an_output_is_as_far_from_the_next_cell_as_any_other(browser, little):
+    """No output adds a margin of its own to that of its cell."""
+    with served(little) as address, Visit(browser, address, PAGE) as visit:
+        gaps = visit.page.evaluate(
+            """() => [...document.querySelectorAll('div.cell_output')].map(e => {
+            const deep = e => e.lastElementChild && /DIV|FIGURE/.test(e.tagName) ? deep(e.lastElementChild) : e;
+            return e.parentElement.getBoundingClientRect().bottom - deep(e).getBoundingClientRect().bottom})"""
+        )
+        assert len(gaps) >= 6 and max(gaps) <= 8
 
 
 def contrast(element):

@@ -210,6 +210,8 @@ BREAKS = [
     ("launch_buttons_are_right", HUB, HUB.replace("owner", "other")),
     ("launch_buttons_are_right", COLAB, COLAB.replace("main", "master")),
     ("setup_cell_is_hidden", "<p>", '<div class="cell_input"><pre>importlib.util.find_spec("x")</pre></div><p>'),
+    ("bars_say_their_names", "<p>", '<details><summary aria-label="Toggle">Code: a plot</summary></details><p>'),
+    ("bars_say_their_names", "<p>", "<details><summary><i></i></summary></details><p>"),
     ("nothing_raw_is_shown", "<p>", "<pre>Traceback (most recent call last):</pre><p>"),
     ("nothing_raw_is_shown", "<p>", "<p>{cite:p}`vaswani`"),
     ("nothing_raw_is_shown", "<p>", "<p>the scale $$\\sqrt{d}$$"),
