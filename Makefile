@@ -57,10 +57,10 @@ assignments: $(READY)
 	@$(PY) tools/make_assignments.py
 
 check: $(READY)
-	@$(PY) tools/check_chapter.py $(NB)
+	@$(PY) tools/check_chapter.py "$(NB)"
 
 new-chapter: $(READY)
-	@$(PY) tools/new_chapter.py $(NAME)
+	@$(PY) tools/new_chapter.py "$(NAME)"
 
 lint:
 	@test -e $(READY) || { echo "make: lint installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-import compare_pictures
 from kernel_env import set_kernel_env
 
-set_kernel_env()
+set_kernel_env()  # before NumPy is loaded: BLAS looks only once how many threads it may have
+
+import compare_pictures  # noqa: E402
 
 
 def pytest_configure(config):

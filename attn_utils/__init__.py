@@ -47,7 +47,7 @@ def __getattr__(name):
     if name in _ROOM_OF:
         globals()[name] = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
         return globals()[name]
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+    if name.isidentifier() and not name.startswith("_") and find_spec(f"{__name__}.{name}"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -39,8 +39,8 @@ class Cells:
     def _open(self):
         try:
             self.store.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise ValueError(f"store is {str(self.store)!r}, a file, expected a folder.") from None
+        except (FileExistsError, NotADirectoryError):
+            raise ValueError(f"store is {str(self.store)!r}, a file or below one, expected a folder.") from None
         remove_left_over(self.store)
 
     def _read(self):

@@ -12,6 +12,7 @@ from string import Formatter
 import numpy as np
 
 from attn_utils.figures import say, table
+from attn_utils.inputs import whole_number
 
 VERDICTS = ("reproduced", "reproduced with a condition", "differs", "answered", "not testable here", "not measured yet")
 _reported = {}  # claim id -> (here, verdict) reached in this kernel, for ledger()
@@ -32,10 +33,10 @@ def report(claim_id, value, here=None, facts=None):
     and facts that are missing or that no text names.
     """
     row = _row(claim_id)
+    outcome = verdict(row, value, facts)
     text = str(here if here is not None else _format(value))
     if " | " in text or len(text.splitlines()) > 1:
         raise ValueError(f"{claim_id}: here is {text!r}, expected one line without ' | ', which separates the parts.")
-    outcome = verdict(row, value, facts)
     _reported[claim_id] = text, outcome
     print(f"{claim_id} | source: {row['theirs']} | here: {text} | {outcome}")
 
@@ -49,8 +50,10 @@ def ledger(chapter):
     kernel. In a chapter whose evidence reports them they are read from data/claims.json. A chapter without claims
     shows one sentence.
 
-    Raises RuntimeError when a claim that this notebook has to report was not reported yet.
+    Raises ValueError for a chapter that is no number, and RuntimeError when a claim that this notebook has to report
+    was not reported yet.
     """
+    whole_number(chapter, "chapter", fix=", such as ledger(3)")
     rows = [row for row in claims().values() if chapter in row["chapter"]]
     if not rows:
         return say(f"None of the claims in the ledger belongs to chapter {chapter}.")

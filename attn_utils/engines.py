@@ -2,6 +2,7 @@
 
 import functools
 import io
+import random
 import time
 import traceback
 from concurrent import futures
@@ -113,14 +114,14 @@ def _error(future):
 
 
 def _timed(run, case):
-    """The result of a case and its seconds. No bar is shown; a draw from NumPy's global generator is an error."""
+    """The result of a case and its seconds. No bar is shown; a draw from a global generator is an error."""
     state, begin = _global_state(), time.perf_counter()
     with hidden_progress():
         value = run(**case)
     seconds = time.perf_counter() - begin
     if _global_state() != state:
         raise ValueError(
-            "it draws from NumPy's global generator, so that its result depends on the order. "
+            "it draws from the global generator of NumPy or Python, so that its result depends on the order. "
             "Use rng = np.random.default_rng(seed) and rng.normal(...) instead of np.random.normal(...)."
         )
     return value, seconds
@@ -128,7 +129,7 @@ def _timed(run, case):
 
 def _global_state():
     name, key, *rest = np.random.get_state()  # noqa: NPY002 - to see that nobody uses it
-    return name, key.tobytes(), *rest
+    return name, key.tobytes(), *rest, random.getstate()
 
 
 def _packed(run):

@@ -6,8 +6,10 @@ Their scripts and style are files beside this module: slider.js, scene.js, explo
 import html
 import sys
 
-from attn_utils.outputs import as_json, asset, plain, plain_sentence, show_both, unique_id
-from attn_utils.pictures import close, describe, render
+import numpy as np
+
+from attn_utils.outputs import as_json, asset, plain, plain_sentence, sentence, show_both, unique_id
+from attn_utils.pictures import check_figure, close, describe, render
 
 MAX_BYTES = 150_000  # of one exploration, all frames together
 SCALES = (2, 1.5, 1)  # pixels to one that is shown: the first with which the frames are light enough
@@ -27,11 +29,15 @@ def explore(draw, caption=None, alt=None, label=None, **values):
     with no kernel: self-contained HTML with pre-rendered frames, a slider, a play button, a caption that is read
     out when it changes, and alt text for every frame. No external request; without scripts the first frame stays,
     as a still image with its caption. The frames are as sharp as 150 KB allow.
-    Raises ValueError when the frames weigh over 150 KB together, differ in size, or lack a caption.
+    Raises ValueError when the frames weigh over 150 KB together, differ in size, or lack a caption, and for values,
+    functions or templates of another form.
 
         explore(draw, lambda d_k: f"At d_k = {d_k} the largest weight is {top[d_k]:.2f}.", d_k=[4, 64, 1024])
     """
     name, steps = _one_parameter(values)
+    for function, what in ((draw, "draw"), (label, "label")):
+        if not (callable(function) or (function is None and what == "label")):
+            raise ValueError(f"{what} is {function!r}, expected a function of {name}, such as lambda {name}: ...")
     caption, alt = (alt, None) if caption is None else (caption, alt)
     labels = [str(label(value)) if label else f"{name} = {value}" for value in steps]
     captions = [_text(caption, "caption", name, value) for value in steps]
@@ -55,9 +61,13 @@ def explore_3d(still, scene, caption=None, alt=None):
 
     On the site plotly.js is the site's own copy and is loaded when the picture comes into view. In a
     live Jupyter the scene is a widget, in Colab plotly's own renderer shows it.
+    Raises ValueError for an empty caption or alt text, TeX in them, or figures of another kind.
     """
     caption, alt = (alt, None) if caption is None else (caption, alt)
     caption = plain_sentence(caption, "caption")
+    check_figure(still, "still")
+    if not hasattr(scene, "to_plotly_json"):
+        raise ValueError(f"scene is {type(scene).__name__}, expected a plotly Figure: graph_objects.Figure(...).")
     alt = describe(still) if alt is None else plain_sentence(alt, "alt")
     close(still)
     markup = _scene_html(render(still), plain(scene.to_plotly_json()), caption, alt)
@@ -77,6 +87,8 @@ def _one_parameter(values):
             f"got the parameters {sorted(values)}, expected exactly one, such as explore(draw, caption, d_k=[4, 8])."
         )
     ((name, steps),) = values.items()
+    if not np.iterable(steps) or isinstance(steps, (str, bytes)):
+        raise ValueError(f"{name} is {steps!r}, expected several values, such as {name}=[{steps!r}, ...].")
     steps = list(steps)
     if len(steps) < 2:
         raise ValueError(f"{name} has {len(steps)} value(s), expected at least two to move between.")
@@ -87,13 +99,20 @@ def _text(given, what, name, value):
     """The caption or alt text at one value."""
     if given is None:
         raise ValueError(f"no {what} is given, expected a function of {name}, or a template with {{{name}}} in it.")
+    if callable(given):
+        return plain_sentence(given(value), f"the {what} at {name} = {value}")
     try:
-        text = given(value) if callable(given) else str(given).format(**{name: value})
+        text = sentence(given, f"the {what} at {name} = {value}").format(**{name: value})
     except (KeyError, IndexError) as error:
-        if callable(given):
-            raise
         raise ValueError(
             f"the {what} template {given!r} asks for {error}, but only {{{name}}} is known. Write {{{{ for a brace."
+        ) from None
+    except (AttributeError, TypeError, ValueError) as error:
+        if not isinstance(given, str):
+            raise
+        raise ValueError(
+            f"the {what} template {given!r} cannot be filled at {name} = {value!r}: {error}. Write {{{{ for a brace, "
+            f"or hand over a function of {name}."
         ) from None
     return plain_sentence(text, f"the {what} at {name} = {value}")
 
@@ -101,6 +120,7 @@ def _text(given, what, name, value):
 def _drawn(draw, value):
     """The Figure of one value, no longer pyplot's."""
     import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     before = set(plt.get_fignums())
     try:
@@ -108,7 +128,7 @@ def _drawn(draw, value):
         opened = [number for number in plt.get_fignums() if number not in before]
         if figure is None and opened:
             figure = plt.figure(opened[-1])
-        if not hasattr(figure, "savefig"):
+        if not isinstance(figure, Figure):
             raise ValueError(
                 f"draw({value!r}) returned {type(figure).__name__} and opened no figure, expected a matplotlib Figure. "
                 "Begin it with figure, ax = plt.subplots() and end it with return figure."

@@ -1,12 +1,14 @@
 """The look of the book's figures, and outputs that carry a result: a captioned picture, a sentence, a table."""
 
 import html
+import numbers
 import re
 
 import numpy as np
 
+from attn_utils.inputs import as_floating, is_whole
 from attn_utils.outputs import plain_sentence, sentence, show, unique_id
-from attn_utils.pictures import check_legible, close, describe, render
+from attn_utils.pictures import check_figure, check_legible, close, describe, render
 
 COLORS = {  # Okabe and Ito's palette: distinguishable with color-blind eyes
     "blue": "#0072B2",
@@ -66,21 +68,28 @@ def draw_weights(weights, queries=None, keys=None, ax=None):
     """Draw attention weights as a heat map: a row for each query, a column for each key.
 
     weights   (n_queries, n_keys), numbers from 0 to 1; NaN is left gray ("not there yet")
-    queries   labels of the rows;  keys   labels of the columns (the queries' when None)
+    queries   labels of the rows;  keys   labels of the columns (the queries' when None and the matrix is square)
+    ax        matplotlib Axes to draw on; the current one when None
 
-    Returns the matplotlib Axes. The color scale always runs from 0 to 1, so pictures can be compared.
+    Returns the matplotlib Axes. The color scale always runs from 0 to 1, so pictures can be compared; what is larger
+    looks like 1. Raises ValueError for weights that are no numbers or no matrix, or labels of another number.
     """
     import matplotlib.pyplot as plt
 
-    weights = np.asarray(weights)
-    if weights.ndim != 2:
+    weights = as_floating(weights, "weights")
+    if weights.ndim != 2 or weights.size == 0:
         raise ValueError(
             f"weights have shape {weights.shape}, expected (n_queries, n_keys). Choose one head: weights[0]."
         )
+    if ax is not None and not hasattr(ax, "imshow"):
+        raise ValueError(f"ax is {type(ax).__name__}, expected a matplotlib Axes, such as that of plt.subplots().")
+    keys = queries if keys is None and weights.shape[0] == weights.shape[1] else keys
+    for labels, n, name in ((queries, weights.shape[0], "queries"), (keys, weights.shape[1], "keys")):
+        if labels is not None and len(labels) != n:
+            raise ValueError(f"{name} has {len(labels)} labels, expected {n} for weights of the shape {weights.shape}.")
     ax = plt.gca() if ax is None else ax
     ax.set_facecolor("#D9D9D9")
     picture = ax.imshow(weights, vmin=0, vmax=1, cmap="cividis")
-    keys = queries if keys is None and weights.shape[0] == weights.shape[1] else keys
     if keys is not None:
         ax.set_xticks(range(weights.shape[1]), keys, rotation=90)
     if queries is not None:
@@ -122,8 +131,7 @@ def pictures(fig, alt=None):
     """The checked and encoded pictures of one figure or several panels, as HTML; the figures are closed."""
     panels = list(fig) if isinstance(fig, (list, tuple)) else [fig]
     for panel in panels:
-        if not hasattr(panel, "savefig"):
-            raise ValueError(f"fig is {type(panel).__name__}, expected a matplotlib Figure, or a list of them.")
+        check_figure(panel)
     if not panels:
         raise ValueError("fig is an empty list, expected at least one matplotlib Figure.")
     alts = _alts(alt, panels)
@@ -166,17 +174,21 @@ def table(columns, caption=None, digits=None):
              None they are shown as str() writes them
 
     Columns of numbers stand on the right. In a plain script the table is printed as Markdown.
-    Raises ValueError for columns that are empty or of unequal length, or digits for a heading that is not there.
+    Raises ValueError for columns that are no sequences, are empty or of unequal length, for two headings that read
+    the same, and for digits that are no whole number or belong to a heading that is not there.
 
         table({"word": words, "weight": weights}, "The row of 'it'.", digits=2)
     """
-    columns = {str(heading): list(column) for heading, column in dict(columns).items()}
+    columns = _columns(columns)
     lengths = {heading: len(column) for heading, column in columns.items()}
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         raise ValueError(f"the columns have the lengths {lengths}, expected one length of at least 1 for all.")
     digits = digits if isinstance(digits, dict) else dict.fromkeys(columns, digits)
+    digits = {str(heading): n for heading, n in digits.items()}
     if unknown := sorted(set(digits) - set(columns)):
         raise ValueError(f"digits names {unknown}, expected headings of the table: {list(columns)}.")
+    for wrong in [n for n in digits.values() if n is not None and not is_whole(n, least=0)]:
+        raise ValueError(f"digits is {wrong!r}, expected a whole number of at least 0, or a dict of them by heading.")
     cells = {heading: [_cell(value, digits.get(heading)) for value in column] for heading, column in columns.items()}
     rule = ["--:" if _numbers(column) else ":--" for column in cells.values()]
     rows = [[_cell(heading) for heading in cells], rule, *zip(*cells.values(), strict=True)]
@@ -188,17 +200,20 @@ def table(columns, caption=None, digits=None):
 def bind(**values):
     """Print "name = value" lines, to which numbers in the prose are bound by name: 27 %<!--=share-->.
 
-    values   numbers; shown with six significant digits, more than any sentence states
+    values   numbers; whole ones are shown as they are, others with six significant digits, more than a sentence states
 
     For prose that cannot be a say(). The cell is tagged remove-cell, so that the site does not show it.
-    Raises TypeError for a value that is no single number.
+    Raises TypeError for a value that is no single real number, and ValueError for NaN or infinity.
 
         bind(share=np.mean(first == "animal"), draws=2000)
     """
     for name, value in values.items():
-        if np.ndim(value) or not np.issubdtype(np.asarray(value).dtype, np.number):
+        value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
             raise TypeError(f"{name} is {value!r}, expected one number: a name in the prose stands for one.")
-        print(f"{name} = {value:.6g}")
+        if value != value or abs(value) == np.inf:
+            raise ValueError(f"{name} is {value!r}, which no sentence can state. Look for where it arises upstream.")
+        print(f"{name} = {value:d}" if isinstance(value, numbers.Integral) else f"{name} = {value:.6g}")
 
 
 def _id(name):
@@ -222,7 +237,20 @@ def _alt(given, panel, number, total):
     return describe(panel) if total == 1 else f"Panel {number} of {total}. {describe(panel)}"
 
 
+def _columns(columns):
+    """The columns as lists by heading, checked to be several cells each under a heading of its own."""
+    if not isinstance(columns, dict):
+        raise ValueError(f"columns is {type(columns).__name__}, expected a dict: {{'heading': [1, 2]}}.")
+    for heading, column in columns.items():
+        if isinstance(column, (str, bytes, dict, set, frozenset)) or not np.iterable(column):
+            raise ValueError(f"the column {heading!r} is {column!r:.60}, expected a sequence of cells, such as a list.")
+    if len(set(map(str, columns))) < len(columns):
+        raise ValueError(f"the headings {list(columns)} read alike, expected a different one for each column.")
+    return {str(heading): list(column) for heading, column in columns.items()}
+
+
 def _cell(value, digits=None):
+    value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     floating = isinstance(value, (float, np.floating))
     text = f"{value:.{digits}f}" if floating and digits is not None else str(value)
     return " ".join(re.sub(r"(?<!\\)\|", r"\\|", text).split())

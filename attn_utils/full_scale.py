@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from attn_utils.records import read_record, to_text, write_record
 
 FOLDER = Path(__file__).parent / "data" / "full_scale"
@@ -43,6 +45,7 @@ def keep(name, value, settings, seconds, engine):
     """
     versions = {"python": platform.python_version()} | {each: _version(each) for each in RECORDED}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    seconds = seconds.item() if isinstance(seconds, np.generic) else seconds
     result = FullScale(value, settings, seconds, engine, _commit(FOLDER.parents[2]), today, versions)
     _check(result)
     size = len(to_text(result._asdict()))

@@ -9,9 +9,17 @@ import numpy as np
 def as_floating(array, name):
     """The input as a floating-point array; whole numbers and booleans become float64.
 
-    Raises ValueError for text, objects and complex numbers; `name` is how the message calls the input.
+    Raises ValueError for text, objects, complex numbers, rows of several lengths, and masked arrays with something
+    masked, which would be counted all the same; `name` is how the message calls the input.
     """
-    array = np.asarray(array)
+    if np.ma.is_masked(array):
+        raise ValueError(f"{name} is a masked array, expected a plain one. Say what stands there: {name}.filled(0).")
+    try:
+        array = np.asarray(array)
+    except ValueError:
+        raise ValueError(
+            f"{name} has rows of several lengths, expected an array. Pad the short ones, and mask what is padded."
+        ) from None
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind != "f":
@@ -42,6 +50,15 @@ def finite_matrix(array, name):
 def at_least_single(X):
     """float16 as float32, other types unchanged: half precision is too coarse to sum in, and LAPACK has none."""
     return X.astype(np.float32) if X.dtype == np.float16 else X
+
+
+def check_axis(axis, shape):
+    """Stop unless axis is the number of one axis of an array of this shape."""
+    if not is_whole(axis, -len(shape)) or axis >= len(shape):
+        raise ValueError(
+            f"axis is {axis!r}, expected the whole number of one axis, from {-len(shape)} to {len(shape) - 1} "
+            f"for the shape {shape}."
+        )
 
 
 def check_attention_shapes(Q, K, V):
@@ -78,6 +95,8 @@ def check_mask(mask, shape, name="mask"):
 
     Raises ValueError, calling it `name`, for another type or a shape that does not broadcast.
     """
+    if np.ma.is_masked(mask):
+        raise ValueError(f"{name} is a masked array, expected a plain one. Say what is there: {name}.filled(False).")
     mask = np.asarray(mask)
     if mask.dtype != bool:
         raise ValueError(

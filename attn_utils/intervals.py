@@ -1,8 +1,10 @@
 """What an average over draws is worth: intervals of confidence."""
 
+import numbers
+
 import numpy as np
 
-from attn_utils.inputs import is_whole
+from attn_utils.inputs import as_floating, is_whole
 
 
 def mean_interval(values, level=0.95):
@@ -21,7 +23,7 @@ def mean_interval(values, level=0.95):
     """
     from scipy import stats
 
-    values = np.asarray(values, dtype=float)
+    values = as_floating(values, "values").astype(float)
     _check_level(level)
     if values.ndim == 0 or len(values) < 2:
         raise ValueError(f"values have shape {values.shape}, expected (n_draws, ...) with at least two draws.")
@@ -48,9 +50,11 @@ def proportion_interval(count, n, level=0.95):
     from scipy import stats
 
     _check_level(level)
-    count = np.asarray(count)
-    if count.dtype.kind not in "iu" or not is_whole(n) or (count < 0).any() or (count > n).any():
+    count = count if np.ma.is_masked(count) else np.asarray(count)
+    whole = not np.ma.is_masked(count) and count.dtype.kind in "iu" and is_whole(n)
+    if not whole or (count < 0).any() or (count > n).any():
         raise ValueError(f"count is {count} and n {n!r}, expected whole numbers with 0 <= count <= n and n >= 1.")
+    n = int(n)  # the square of a small NumPy type would overflow
     z, share = stats.norm.ppf((1 + level) / 2), count / n
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
@@ -59,5 +63,5 @@ def proportion_interval(count, n, level=0.95):
 
 
 def _check_level(level):
-    if not 0 < level < 1:
+    if not isinstance(level, numbers.Real) or not 0 < level < 1:
         raise ValueError(f"level is {level!r}, expected a number between 0 and 1, such as 0.95.")

@@ -24,7 +24,8 @@ def lab(name, fig, caption, alt=None, data=None):
 
     One output of HTML without any script of its own: the page of the site brings it. Elsewhere a link leads to the
     live figure. What the script computes equals attn_utils; a test in a browser compares them.
-    Raises ValueError for what figure() refuses, a name that is no word, or data that are no dict.
+    Raises ValueError for what figure() refuses, a name that is no word, or data that are no dict or hold what no page
+    can read.
 
         lab("mask", fig, caption, data={"tokens": words, "scores": scores, "values": V})
     """

@@ -93,19 +93,30 @@ def as_json(data):
 
 
 def plain(value, decimals=4):
-    """Nested arrays and numbers as lists and numbers of so many decimals: the same bytes on every machine."""
-    if isinstance(value, dict) and "bdata" in value:  # plotly packs its arrays
+    """Nested arrays and numbers as lists and numbers of so many decimals: the same bytes on every machine.
+
+    What is masked or not finite becomes None, a gap. Raises ValueError naming the type of anything else.
+    """
+    if isinstance(value, dict) and {"bdata", "dtype"} <= set(value):  # plotly packs its arrays
         array = np.frombuffer(base64.b64decode(value["bdata"]), dtype=value["dtype"])
         return plain(array.reshape(_shape(value, array)), decimals)
-    if isinstance(value, dict):
+    if np.ma.isMaskedArray(value):
+        return plain(value.filled(np.nan) if value.dtype.kind == "f" else value.tolist(), decimals)
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {key: plain(item, decimals) for key, item in value.items()}
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return plain(value[()], decimals)
     if isinstance(value, (list, tuple, np.ndarray)):
         return [plain(item, decimals) for item in value]
-    if isinstance(value, (float, np.floating)):  # no -0.0; JSON has no NaN, null is a gap
-        return round(float(value), decimals) + 0.0 if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float):  # no -0.0; JSON has no NaN, null is a gap
+        return round(value, decimals) + 0.0 if np.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    raise ValueError(
+        f"a {type(value).__name__} cannot travel to a page. Expected arrays, numbers, texts, None, and lists of them, "
+        "and dicts whose keys are texts."
+    )
 
 
 def _shape(packed, array):

@@ -48,6 +48,14 @@ def render(fig, scale=SCALE):
     return Picture(small.getvalue(), round(image.width / scale), round(image.height / scale))
 
 
+def check_figure(fig, name="fig"):
+    """Raise ValueError, calling it `name`, for what is no matplotlib Figure."""
+    from matplotlib.figure import Figure
+
+    if not isinstance(fig, Figure):
+        raise ValueError(f"{name} is {type(fig).__name__}, expected a matplotlib Figure: fig, ax = plt.subplots().")
+
+
 def close(fig):
     """Take a figure from pyplot, so that Jupyter does not show it a second time; it can still be rendered."""
     import matplotlib.pyplot as plt

@@ -57,11 +57,13 @@ def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
     Returns (output, weights): (..., n_queries, d_v) and (..., n_queries, n_keys).
     Leading axes broadcast against each other. float32 in, float32 out; float16 is computed in float32.
     A query that may look nowhere gets weights and output of zero, never NaN.
-    Raises ValueError when shapes do not fit, an input is empty or holds NaN or inf,
-    or the mask is not boolean.
+    Raises ValueError when shapes do not fit, an input is empty or holds NaN or inf, the mask is not boolean,
+    or weighting is no function that gives a weight for each score.
 
     Source: Vaswani et al. (2017), equation 1. Chapter 1 builds it by hand.
     """
+    if not callable(weighting):
+        raise ValueError(f"weighting is {weighting!r}, expected a function from scores to weights: softmax.")
     Q, K, V = (finite_matrix(array, name) for array, name in ((Q, "Q"), (K, "K"), (V, "V")))
     check_attention_shapes(Q, K, V)
     kinds = np.result_type(Q, K, V), np.result_type(Q, K)  # what comes in decides what goes out
@@ -73,4 +75,9 @@ def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
     if mask is not None:
         scores = np.where(check_mask(mask, scores.shape), scores, scores.dtype.type(-np.inf))
     weights = weighting(scores)  # (..., n_queries, n_keys)
+    if np.shape(weights) != scores.shape:
+        raise ValueError(
+            f"weighting gave the shape {np.shape(weights)} for scores {scores.shape}, expected the same shape: "
+            "a weight for each score, such as softmax gives."
+        )
     return (weights @ V).astype(kinds[0], copy=False), weights.astype(kinds[1], copy=False)

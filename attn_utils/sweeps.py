@@ -2,7 +2,9 @@
 
 import contextlib
 import itertools
+import os
 import random
+import types
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from attn_utils.cells import Cells, case_key, in_words
 from attn_utils.engines import Failed, describe, outcomes, what_failed
 from attn_utils.fingerprints import name_of, reads
 from attn_utils.progress import Progress
+
+GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
 
 class Results(list):
@@ -26,9 +30,12 @@ class Results(list):
 
 
 def grid(**values):
-    """All combinations of values as a list of cases: grid(seed=range(2), rate=[.1, .2]) has four, the last fastest."""
+    """All combinations of values as a list of cases: grid(seed=range(2), rate=[.1, .2]) has four, the last fastest.
+
+    Raises ValueError for values in no order (a set, a dict) or a single one (a number, a text).
+    """
     for name, steps in values.items():
-        if isinstance(steps, str) or not np.iterable(steps):
+        if isinstance(steps, (str, bytes, dict, set, frozenset)) or not np.iterable(steps):
             raise ValueError(f"{name} is {steps!r}, expected several values, such as {name}=[{steps!r}].")
     values = {name: list(steps) for name, steps in values.items()}
     return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
@@ -60,15 +67,17 @@ def sweep(run, cases, executor=None, store=None, version=None, progress=True):
     are the same (attn_utils/fingerprints.py); otherwise, or when its file is damaged, it is computed anew, which is
     printed. Files are written in one step, so that two sweeps may share a store.
 
-    Errors: ValueError for cases that are alike or not plain, for a run that draws from a generator it shares with
-    others (its results would depend on the order), for data too large to send. RuntimeError naming the case when run
-    fails, and when workers die; finished cases stay in the store. A pool whose worker was killed is broken: nothing
-    is tried again in it. Open another and call sweep again with the same store. Dask tries a case on other workers
-    by itself, and gives up after distributed.scheduler.allowed-failures of them died. An interrupt (Ctrl-C, the stop
-    button) cancels what has not begun and is raised again.
+    Errors: ValueError for cases that are alike or not plain, for another kind of executor, store or version, for a
+    run that draws from a generator it shares with others (its results would depend on the order), for data too large
+    to send. RuntimeError naming the case when run fails, and when workers die; finished cases stay in the store. A
+    pool whose worker was killed is broken: nothing is tried again in it. Open another and call sweep again with the
+    same store. Dask tries a case on other workers by itself, and gives up after
+    distributed.scheduler.allowed-failures of them died. An interrupt (Ctrl-C, the stop button) cancels what has not
+    begun and is raised again.
     """
     cases = _check_cases(cases)
     _check_run(run)
+    _check_surroundings(executor, store, version)
     cells = Cells(run, cases, store, version)
     with Progress(len(cases), "sweep", cells.so_far(), progress) as bar, _told(cells):
         bar.show(len(cells.done), cells.so_far())
@@ -99,6 +108,8 @@ def _told(cells):
 
 def _check_cases(cases):
     """The cases as plain dicts. What is equal is written alike: NumPy's numbers become Python's."""
+    if not np.iterable(cases):
+        raise ValueError(f"cases is {cases!r:.80}, expected a list of dicts: grid(seed=range(20)).")
     checked, seen = [], set()
     for i, case in enumerate(cases):
         if not isinstance(case, dict) or not case or not all(isinstance(name, str) for name in case):
@@ -124,12 +135,27 @@ def _plain(value, name):
     )
 
 
+def _check_surroundings(executor, store, version):
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ValueError(
+            f"executor is {executor!r:.60}, expected None, or an executor of concurrent.futures such as "
+            "ThreadPoolExecutor(4)."
+        )
+    if store is not None and (not isinstance(store, (str, os.PathLike)) or not str(store).strip()):
+        raise ValueError(f"store is {store!r}, expected the name of a folder, such as 'results', or None.")
+    if version is not None and not isinstance(version, str):
+        raise ValueError(
+            f"version is {version!r:.60}, expected a text such as '2', which you change with what it stands for."
+        )
+
+
 def _check_run(run):
     if not callable(run):
         raise ValueError(f"run is a {type(run).__name__}, expected a function of one case's arguments.")
     for name, value in reads(run):
         owner = getattr(value, "__self__", value)  # draw = rng.normal is no better than rng
-        if isinstance(owner, (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)):
+        held = vars(owner).values() if isinstance(value, types.MethodType) and hasattr(owner, "__dict__") else ()
+        if any(isinstance(each, GENERATORS) for each in (owner, *held)):
             raise ValueError(
                 f"{name_of(run)} draws from {name!r}, a generator that all cases share: its results would depend on "
                 "their order. Make one inside it, from the case: rng = np.random.default_rng(seed)."

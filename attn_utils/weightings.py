@@ -7,7 +7,7 @@ stops growing long before it is complete.
 
 import numpy as np
 
-from attn_utils.inputs import as_floating, at_least_single, whole_number
+from attn_utils.inputs import as_floating, at_least_single, check_axis, whole_number
 
 
 def softmax(scores, axis=-1):
@@ -19,7 +19,7 @@ def softmax(scores, axis=-1):
     Returns an array of the same shape and floating-point type. Integers become float64.
     Where every score along the axis is -inf, the weights are all zero: nothing may be
     looked at, so nothing is (PyTorch's softmax gives NaN there).
-    Raises ValueError for an empty axis, NaN or +inf.
+    Raises ValueError for an empty axis or none of that number, NaN or +inf.
 
     Source: Vaswani et al. (2017), section 3.2.1. Chapter 1 builds it by hand.
     """
@@ -41,7 +41,8 @@ def sink_softmax(scores, sink, axis=-1):
 
     Returns an array of the same shape and floating-point type: a row sums to less than one, and what is
     missing is the weight of the sink. Where every score is -inf, the weights are all zero.
-    Raises ValueError for an empty axis, NaN or +inf in the scores, or a sink that is not finite or does not fit.
+    Raises ValueError for an empty axis or none of that number, NaN or +inf in the scores, or a sink that is not
+    finite or does not fit.
 
     Source: the learned sink logit of gpt-oss (OpenAI, 2025). Chapter 6 derives it from a key without a token.
     """
@@ -60,7 +61,7 @@ def softmax1(scores, axis=-1):
     scores, axis   as for sink_softmax, whose sink is 0 here
 
     Returns an array of the same shape and floating-point type; a row sums to less than one.
-    Raises ValueError for an empty axis, NaN or +inf.
+    Raises ValueError for an empty axis or none of that number, NaN or +inf.
 
     Source: Miller (2023). The same as one more key and value of zeros, as chapter 6 shows.
     """
@@ -76,7 +77,7 @@ def relu(scores, axis=-1, uncounted=0):
 
     The count is the number of scores that are not -inf, less `uncounted`, and at least 1.
     Returns an array of the same shape and floating-point type; rows sum to anything from 0 up.
-    Raises ValueError for an empty axis, NaN or +inf, or an `uncounted` below 0.
+    Raises ValueError for an empty axis or none of that number, NaN or +inf, or an `uncounted` below 0.
 
     Source: the code of Ran-Milo (2026), which counts the visible tokens other than BOS.
     """
@@ -117,6 +118,8 @@ def count_visible(scores, axis=-1, uncounted=0):
 def _check_scores(scores, axis):
     """(scores in at least float32, their maximum, the type to hand back), checked for NaN, +inf, an empty axis."""
     scores = as_floating(scores, "scores")
+    if scores.ndim > 0:
+        check_axis(axis, scores.shape)
     if scores.ndim == 0 or scores.shape[axis] == 0:
         raise ValueError(
             f"scores have shape {scores.shape}: weights need at least one score along axis {axis}. "
@@ -133,7 +136,8 @@ def _check_scores(scores, axis):
 
 def _check_sink(sink, scores, one_per_row, axis):
     """The sink's score in the type of the scores, checked to be finite and to fit."""
-    sink = np.asarray(sink).astype(scores.dtype)
+    with np.errstate(over="ignore"):  # too large for the type: the message below says so
+        sink = as_floating(sink, "sink").astype(scores.dtype)
     try:
         fits = np.broadcast_shapes(sink.shape, one_per_row) == one_per_row
     except ValueError:
@@ -144,5 +148,7 @@ def _check_sink(sink, scores, one_per_row, axis):
             f"and has length 1 along axis {axis}. For one number per head use (heads, 1, 1)."
         )
     if not np.isfinite(sink).all():
-        raise ValueError("sink contains NaN or inf, expected finite scores. Use softmax for no sink at all.")
+        raise ValueError(
+            f"sink contains NaN or inf in {scores.dtype}, expected finite scores. Use softmax for no sink at all."
+        )
     return sink

@@ -229,6 +229,14 @@ def bad_input_is_named(m):
     raises(lambda: m.softmax(1.0), "at least one")
     raises(lambda: m.softmax([1, np.nan]), "NaN")
     raises(lambda: m.softmax([1, np.inf]), "inf")
+    for function in (m.softmax, m.softmax1, m.relu, m.sigmoid):
+        for axis in (2, -3, None, 1.0, True, (0, 1)):
+            raises(lambda f=function, a=axis: f(np.ones((2, 2)), axis=a), f"axis is {axis!r}", "from -2 to 1")
+    raises(lambda: m.attention(q, k, v, weighting="softmax"), "weighting is 'softmax'", "function")
+    raises(lambda: m.attention(q, k, v, weighting=lambda s: s[:1]), "weighting gave", "(1, 7)", "(5, 7)")
+    raises(lambda: m.attention(q, [[1.0], [1.0, 2.0]], v), "K has rows of several lengths")
+    raises(lambda: m.attention(q, np.ma.masked_array(k, k > 0), v), "K is a masked array", "K.filled")
+    raises(lambda: m.attention(q, k, v, mask=np.ma.masked_array([True] * 7, [True] * 7)), "mask is a masked array")
     for n in (0, -1, 2.5, True, "3", (2, 5), None):
         raises(lambda n=n: m.causal_mask(n), "n_queries is", "causal_mask(4)")
     for n in (0, -1, 5.0, True, "5"):
@@ -301,6 +309,7 @@ def bad_input_of_alternatives_is_named(m):
         raises(lambda f=function: f(1.0), "at least one")
         raises(lambda f=function: f([1, np.nan]), "NaN")
         raises(lambda f=function: f([1, np.inf]), "inf")
+        raises(lambda f=function: f(np.ma.masked_array([1.0, 2.0], [True, False])), "scores is a masked array")
     for function in (m.relu, m.sigmoid):
         for uncounted in (-1, 0.5, True):
             raises(lambda f=function, u=uncounted: f([1.0], uncounted=u), "uncounted")
@@ -309,6 +318,9 @@ def bad_input_of_alternatives_is_named(m):
         raises(lambda sink=sink: m.sink_softmax(scores, sink), "sink", str(sink.shape))
     raises(lambda: m.sink_softmax(scores, np.nan), "sink")
     raises(lambda: m.sink_softmax(scores, -np.inf), "sink")
+    raises(lambda: m.sink_softmax(scores, 1j), "sink has type complex")
+    raises(lambda: m.sink_softmax(scores, "a"), "sink has type")
+    raises(lambda: m.sink_softmax(np.float32(scores), 1e300), "sink contains NaN or inf in float32")
 
 
 def every_weighting_keeps_what_is_promised(m):

@@ -180,6 +180,19 @@ def test_an_unknown_claim_is_refused_with_a_hint(two_claims):
         report("frist", 3)
 
 
+@pytest.mark.parametrize("value", [1j, object()])
+def test_a_value_of_no_kind_is_named_with_its_claim(two_claims, value):
+    """Also where it is not said how to print it."""
+    with pytest.raises(ValueError, match="first: got .*expected a number"):
+        report("first", value)
+
+
+@pytest.mark.parametrize("chapter", ["3", None, 3.0, True, [3], 0])
+def test_the_ledger_of_no_chapter_is_refused(chapter):
+    with pytest.raises(ValueError, match="chapter is .*such as ledger"):
+        ledger(chapter)
+
+
 def test_an_open_claim_cannot_be_reported(two_claims):
     two_claims["first"] = {"id": "first", "chapter": [99], "says": "a", "theirs": "b", "open": "more time"}
     with pytest.raises(ValueError, match="says that it is open"):

@@ -133,11 +133,35 @@ def test_text_cannot_end_the_script(shown):
         ({"height": [1, 2]}, "no caption is given"),
         ({"caption": "{height}", "alt": "", "height": [1, 2]}, "the alt text at height = 1"),
         ({"caption": "$d_k$ = {height}", "height": [1, 2]}, "holds TeX"),
+        ({"caption": "x", "height": 3}, "height is 3, expected several values"),
+        ({"caption": "x", "height": "ab"}, "height is 'ab', expected several values"),
+        ({"caption": "x", "label": "cm", "height": [1, 2]}, "label is 'cm', expected a function"),
+        ({"caption": 3, "height": [1, 2]}, "the caption at height = 1 is 3"),
+        ({"caption": "{height:q}", "height": [1, 2]}, "template '{height:q}' cannot be filled at height = 1"),
+        ({"caption": "{height.size}", "height": [1, 2]}, "cannot be filled"),
+        ({"caption": "{height", "height": [1, 2]}, "cannot be filled.*Write {{ for a brace"),
     ],
 )
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         explore(bars, **options)
+
+
+def test_what_is_no_figure_and_no_function_is_named():
+    with pytest.raises(ValueError, match="draw is None, expected a function of height"):
+        explore(None, "x", height=[1, 2])
+    for still, turned, message in (
+        (None, scene(), "still is NoneType, expected a matplotlib Figure"),
+        (bars(1), scene().to_dict(), "scene is dict, expected a plotly Figure"),
+        (scene(), bars(1), "still is Figure"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            explore_3d(still, turned, "x")
+
+
+def test_an_error_inside_a_caption_function_is_its_own():
+    with pytest.raises(KeyError, match="depth"):
+        explore(bars, lambda height: {}["depth"], height=[1, 2])
 
 
 def test_too_heavy_and_uneven_frames_are_refused(shown):

@@ -115,6 +115,7 @@ def test_panels_stand_in_a_row_that_wraps_each_with_words_of_its_own(shown):
     [
         ({"fig": 3, "caption": "It falls."}, "fig is int"),
         ({"fig": [], "caption": "It falls."}, "empty list"),
+        ({"fig": plt, "caption": "It falls."}, "fig is module, expected a matplotlib Figure"),
         ({"caption": " "}, "caption is ' '"),
         ({"caption": None}, "caption is None"),
         ({"caption": "It falls.", "alt": ""}, "alt is ''"),
@@ -269,6 +270,14 @@ def test_columns_of_numbers_stand_on_the_right(shown, cells, right):
         ({"columns": {"a": [1], "b": [1, 2]}}, "'b': 2"),
         ({"columns": {"a": [1]}, "digits": {"b": 2}}, "digits names"),
         ({"columns": {"a": [1]}, "caption": ""}, "caption"),
+        ({"columns": [("a", [1])]}, "columns is list, expected a dict"),
+        ({"columns": {"a": "xyz"}}, "the column 'a' is 'xyz', expected a sequence"),
+        ({"columns": {"a": 3}}, "the column 'a' is 3"),
+        ({"columns": {"a": {"x", "y"}}}, "expected a sequence"),
+        ({"columns": {1: [1], "1": [2]}}, "read alike"),
+        ({"columns": {"a": [0.5]}, "digits": -1}, "digits is -1"),
+        ({"columns": {"a": [0.5]}, "digits": {"a": "2"}}, "digits is '2'"),
+        ({"columns": {"a": [0.5]}, "digits": True}, "digits is True"),
     ],
 )
 def test_what_a_table_refuses(arguments, message):
@@ -279,9 +288,23 @@ def test_what_a_table_refuses(arguments, message):
 def test_numbers_are_bound_by_name(capsys):
     bind(share=np.float32(0.25), draws=2000, chance=1 / 3)
     assert capsys.readouterr().out == "share = 0.25\ndraws = 2000\nchance = 0.333333\n"
-    for wrong in ("27", [1, 2], None, np.ones(1)):
+    for wrong in ("27", [1, 2], None, np.ones(1), True, 1j, np.ma.masked):
         with pytest.raises(TypeError, match="share is"):
             bind(share=wrong)
+    for wrong in (np.nan, -np.inf):
+        with pytest.raises(ValueError, match="share is"):
+            bind(share=wrong)
+
+
+def test_whole_numbers_are_bound_as_they_are(capsys):
+    """Six significant digits of 1,048,577 parameters are those of another number."""
+    bind(n=1_048_577, m=np.int64(1_048_577), big=10**20, zero=np.array(0.5))
+    assert capsys.readouterr().out == f"n = 1048577\nm = 1048577\nbig = {10**20}\nzero = 0.5\n"
+
+
+def test_headings_and_cells_may_be_numbers_of_any_kind(shown):
+    table({3: [np.array(0.123456)], "n": np.arange(1)}, digits={3: 2})
+    assert shown[0][1].splitlines()[0] == "| 3 | n |" and shown[0][1].splitlines()[2] == "| 0.12 | 0 |"
 
 
 def test_without_a_kernel_the_result_is_printed(capsys):
@@ -328,6 +351,18 @@ def test_draw_weights():
     assert [t.get_text() for t in ax.get_xticklabels()] == [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
     with pytest.raises(ValueError, match="one head"):
         draw_weights(np.ones((2, 3, 3)))
+    plt.close("all")
+    for wrong, message in (
+        ({"queries": ["a"]}, "queries has 1 labels, expected 2"),
+        ({"keys": ["a", "b", "c"]}, "keys has 3 labels, expected 2"),
+        ({"weights": weights * 1j}, "weights has type complex"),
+        ({"weights": [["a"]]}, "weights has type"),
+        ({"weights": np.ones((0, 3))}, "weights have shape"),
+        ({"ax": 3}, "ax is int"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw_weights(**{"weights": weights, **wrong})
+    assert plt.get_fignums() == []  # nothing was begun
 
 
 def luminance(color):
@@ -340,6 +375,8 @@ def test_text_of_figures_stands_out_from_the_white_card():
     use_book_style()
     for name in ("axes.labelcolor", "xtick.color", "ytick.color", "text.color"):
         assert 1.05 / (luminance(plt.rcParams[name]) + 0.05) >= 4.5
+    assert plt.rcParams["image.cmap"] == "cividis"  # readable with color-blind eyes, and in gray
+    assert not plt.rcParams["axes.spines.top"] and not plt.rcParams["axes.spines.right"]
     assert plt.rcParams["figure.facecolor"] == "white" and len(set(COLORS.values())) == len(COLORS)
 
 

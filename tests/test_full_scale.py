@@ -38,6 +38,12 @@ def test_what_is_kept_comes_back_with_how_it_was_made(folder):
     assert result.versions["numpy"] == np.__version__ and re.fullmatch(r"\d{4}-\d\d-\d\d", result.date)
 
 
+def test_seconds_may_be_a_number_of_numpy(folder):
+    for seconds in (np.float32(1.5), np.float64(1.5)):
+        keep("one", 1, **HOW | {"seconds": seconds})
+        assert stored("one").seconds == 1.5 and type(stored("one").seconds) is float
+
+
 def git(folder, *arguments):
     command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", folder, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

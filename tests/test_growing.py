@@ -126,7 +126,7 @@ def test_what_is_checked_of_a_chapter():
         assert all((ROOT / word).exists() for word in map(str, words) if "/" in word)
 
 
-@pytest.mark.parametrize(("number", "message"), [("", "expected the number"), ("x", "expected the number"), ("77", "There are 01, 02")])
+@pytest.mark.parametrize(("number", "message"), [("", "expected the number"), ("x", "expected the number"), ("²", "expected the number"), ("77", "There are 01, 02")])
 def test_a_chapter_that_is_not_there_is_said_in_one_line(number, message):
     done = run(ROOT, "tools/check_chapter.py", *([number] if number else []))
     assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1

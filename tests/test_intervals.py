@@ -36,13 +36,26 @@ def test_means_of_nothing_are_refused(values):
         mean_interval(values)
 
 
-@pytest.mark.parametrize("count, n", [(3, 2), (-1, 2), (0.5, 2), (0, 0), (1, 2.0), (True, 2)])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_small_types_do_not_overflow(dtype):
+    np.testing.assert_array_equal(proportion_interval(dtype(100), dtype(120)), proportion_interval(100, 120))
+    values = np.full(20, 100, dtype) + np.arange(20, dtype=dtype)
+    np.testing.assert_array_equal(mean_interval(values), mean_interval(values.astype(float)))
+
+
+@pytest.mark.parametrize("values", [["1", "2"], [1j, 2], [[1, 2], [3]], np.ma.masked_array([1.0, 9.0, 2.0], [0, 1, 0])])
+def test_what_is_no_draw_is_named(values):
+    with pytest.raises(ValueError, match="^values (has|is)"):
+        mean_interval(values)
+
+
+@pytest.mark.parametrize("count, n", [(3, 2), (-1, 2), (0.5, 2), (0, 0), (1, 2.0), (True, 2), (np.ma.masked_array([1, 2], [0, 1]), 3)])
 def test_counts_that_are_none_are_refused(count, n):
     with pytest.raises(ValueError, match="whole numbers"):
         proportion_interval(count, n)
 
 
-@pytest.mark.parametrize("level", [0, 1, 95, -0.5, np.nan])
+@pytest.mark.parametrize("level", [0, 1, 95, -0.5, np.nan, "0.9", None, [0.9]])
 def test_levels_that_are_none_are_refused(level):
     for call in (lambda: mean_interval([1.0, 2.0], level), lambda: proportion_interval(1, 2, level)):
         with pytest.raises(ValueError, match="level is"):

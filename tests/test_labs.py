@@ -53,11 +53,23 @@ def test_the_same_live_figure_gives_the_same_bytes(shown):
     assert shown[0] == shown[1]
 
 
+def test_what_is_masked_is_a_gap(shown):
+    data = {"x": np.ma.masked_array([0.5, 1.0], [0, 1]), "n": np.ma.masked_array([1, 2], [0, 1]), "yes": np.bool_(True)}
+    lab("mask", blank(), "Nobody looks ahead.", data=data)
+    page = BeautifulSoup(shown[0][1], "html.parser")
+    assert json.loads(page.script.get_text()) == {"x": [0.5, None], "n": [1, None], "yes": True}
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         ({"name": "../mask"}, "expected that of a script"),
         ({"data": [1]}, "data is list"),
+        ({"data": {"a": object()}}, "a object cannot travel to a page"),
+        ({"data": {"a": [1j]}}, "a complex cannot travel"),
+        ({"data": {"a": {1, 2}}}, "a set cannot travel"),
+        ({"data": {"a": b"x"}}, "a bytes cannot travel"),
+        ({"data": {(1, 2): 3}}, "a dict cannot travel.*keys are texts"),
         ({"caption": ""}, "caption is ''"),
         ({"fig": None}, "fig is NoneType"),
     ],

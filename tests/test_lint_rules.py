@@ -214,6 +214,8 @@ edit("opening_says_the_minutes", TITLE, "about 20 minutes", "some time")
 edit("predictions_have_folded_answers", SECTION, "</summary>", "")
 edit("predictions_are_questions", SECTION, PREDICT, "> **Predict.** What? (a) yes, (b) no, (c) both.\n")
 edit("predictions_are_questions", SECTION, "(b) stays as it is", "(b) grows")
+edit("predictions_are_questions", SECTION, "(a) grows, (b) stays", "(b) grows, (a) stays")
+edit("predictions_are_questions", SECTION, "(a) grows", "(b) grows")
 edit("predictions_are_questions", SECTION, "(b) stays as it is, (c) vanishes", "and grows")
 SENTENCE = "The weights of a row always sum to one. "
 edit("sentences_are_not_repeated", SECTION, "Words come first.", SENTENCE * 2)
@@ -234,7 +236,10 @@ edit("ends_as_agreed", END, "## Exercises", "## And so on")
 edit("ends_as_agreed", END, "## Read further", "## And so on")
 edit("the_ledger_is_called", SOURCES, "What the sources say", "What they say")
 edit("the_ledger_is_called", LEDGER, "ledger(1)", "table(rows)")
-for clock in ("time.perf_counter()", "perf_counter()", "now()", "time.time()", "timeit.timeit(f)", "datetime.now()"):
+for clock in (
+    "time.perf_counter()", "perf_counter()", "now()", "time.time()", "timeit.timeit(f)", "datetime.now()",
+    "time.perf_counter", "list(map(call, [time.time]))", "time.strftime('%H')", "time.localtime()", "np.datetime64('now')",
+):  # fmt: skip
     imports = "import time, timeit\nfrom time import perf_counter, time as now\nfrom datetime import datetime\n"
     edit("no_result_hangs_on_the_clock", PRINTS, "scores =", f"{imports}start = {clock}\nscores =")
 

@@ -118,6 +118,7 @@ def measures_after_the_ledger(cells):
     cells[END]["source"] = "## Measure once more\n\nOne more thing.\n\n" + cells[END]["source"]
 
 
+put("reports_stand_in_the_evidence", ASSERTS, source="from attn_utils import report as tell\ntell('it-rises', x[3])", outputs=[prints("it-rises\n")])
 put("reports_stand_in_the_evidence", ASSERTS, source="assert x[3] > 3\nreport('it-rises', x[3])", outputs=[prints("it-rises\n")])
 ROW = "[It rises](evidence/01_test.ipynb#claim-it-rises)"
 
@@ -131,6 +132,10 @@ def ledger(old, new):
 put("ledger_rows_link_to_the_evidence", LEDGER, outputs=[shows(text_markdown="**It rises**<br>source: 12")])
 put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger(ROW, "It rises"))
 put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger(ROW, ROW.replace("it-rises", "it-falls")))
+put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger("12.35", "12.36"))
+put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger("*reproduced*", "*differs*"))
+put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger("| 12.35 |", "| 112.35 |"))
+put("ledger_rows_link_to_the_evidence", LEDGER, source="ledger(2)")
 put("ledger_rows_link_to_the_evidence", LEDGER, outputs=ledger("evidence/01_test.ipynb", "02_scaling.ipynb"))
 put("relative_links_resolve", LEDGER, outputs=ledger("| It falls later", "| [It falls](03_none.ipynb#claim-x)"))
 PRESENTED = "[article of ABC](https://example.org/post) on"

@@ -88,7 +88,13 @@ def test_every_weighting_has_a_differentiable_twin():
     """The lists that tests and checks share name every function of their kind, so that a new one is tried at once."""
     assert set(weightings.WEIGHTINGS) == set(gradients.WEIGHTINGS)
     listed = {*weightings.WEIGHTINGS, "sink_softmax"}  # takes a sink as well: not a function of scores alone
-    helpers = {"count_visible", "as_floating", "at_least_single", "whole_number"}
+    helpers = {"count_visible", "as_floating", "at_least_single", "check_axis", "whole_number"}
     public = {name for name, value in vars(weightings).items() if callable(value) and not name.startswith("_")}
     assert public - helpers == listed
     assert set(gradients.NORMS) == {name for name in vars(norms) if name.endswith("_norm")}
+
+
+def test_what_is_no_name_is_no_attribute():
+    """hasattr() must not stumble over a dotted name, as doctest and mock ask for it."""
+    for name in ("nothing", "_private", "spectra.gap", "no.room", "", "softmax "):
+        assert not hasattr(attn_utils, name)

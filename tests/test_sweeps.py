@@ -4,6 +4,7 @@ import functools
 import json
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def test_grid_takes_all_combinations_the_last_fastest():
         {"seed": 1, "rate": 0.1},
         {"seed": 1, "rate": 0.2},
     ]
-    for steps in (3, "relu"):
+    for steps in (3, "relu", b"relu", {1, 2}, {"a": 1}):
         with pytest.raises(ValueError, match=r"seed=\["):
             grid(seed=steps)
 
@@ -85,6 +86,8 @@ def test_numpy_numbers_in_a_case_become_pythons():
     "cases, said",
     [
         ([], "empty"),
+        (None, "cases is None, expected a list"),
+        (3, "cases is 3"),
         ({"seed": [1, 2]}, r"cases\[0\] is 'seed'.*grid"),
         ([{}], "expected a dict"),
         ([{1: 2}], "expected a dict"),
@@ -157,9 +160,39 @@ def test_a_generator_that_cases_share_is_refused():
             sweep(run, grid(seed=range(2)))
 
 
-def test_a_draw_from_numpys_global_generator_is_refused():
-    with pytest.raises(RuntimeError, match=r"seed=0.*global generator"):
-        sweep(lambda seed: np.random.normal(), grid(seed=range(2)))  # noqa: NPY002
+class Draws:
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def draw(self, seed):
+        return self.rng.normal()
+
+
+def test_a_generator_that_an_object_keeps_is_refused():
+    with pytest.raises(ValueError, match="a generator that all cases share"):
+        sweep(Draws().draw, grid(seed=range(2)))
+
+
+def test_a_draw_from_a_global_generator_is_refused():
+    for run in (lambda seed: np.random.normal(), lambda seed: random.random()):  # noqa: NPY002
+        with pytest.raises(RuntimeError, match=r"seed=0.*global generator"):
+            sweep(run, grid(seed=range(2)))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"executor": 3}, "executor is 3, expected None, or an executor"),
+        ({"store": ""}, "store is '', expected the name of a folder"),
+        ({"store": 3}, "store is 3"),
+        ({"version": 3}, "version is 3, expected a text"),
+    ],
+)
+def test_other_surroundings_are_refused(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        sweep(count, grid(seed=[1]), **options)
+    assert CALLS == [] and list(tmp_path.iterdir()) == []
 
 
 NOTEBOOK = """
@@ -300,8 +333,10 @@ def test_a_file_in_the_place_of_another_case_is_not_taken(tmp_path):
 
 def test_a_store_that_is_a_file_and_a_result_that_no_file_holds_are_said(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="a file, expected a folder"):
+    with pytest.raises(ValueError, match="a file or below one, expected a folder"):
         sweep(count, grid(seed=[1]), store=tmp_path / "file")
+    with pytest.raises(ValueError, match="below one, expected a folder"):
+        sweep(count, grid(seed=[1]), store=tmp_path / "file" / "inner")
     with pytest.raises(TypeError, match=r"result of <lambda>\(seed=1\).*a object cannot be kept"):
         sweep(lambda seed: object(), grid(seed=[1]), store=tmp_path)
     assert not list(tmp_path.glob(".*"))

@@ -17,7 +17,7 @@ FOLDERS = ("notebooks/evidence", "notebooks", "notebooks/assignments")
 
 def notebooks_of(root, number):
     """The evidence, the chapter and the assignment of a number, those that exist."""
-    if not number.isdigit() or not 1 <= int(number) <= 99:
+    if not (number.isascii() and number.isdigit()) or not 1 <= int(number) <= 99:
         raise ValueError(f"NB is {number!r}, expected the number of a chapter, such as NB=03")
     found = [path for folder in FOLDERS for path in sorted((root / folder).glob(f"{int(number):02d}_*.ipynb"))]
     if not found:

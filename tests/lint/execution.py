@@ -146,6 +146,8 @@ CLOCKS = set(
     "perf_counter perf_counter_ns process_time process_time_ns monotonic monotonic_ns thread_time time_ns timeit".split()
 )
 DATES = {"time.time", "datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+DATES |= {f"time.{name}" for name in ("localtime", "gmtime", "ctime", "strftime", "asctime")}
+NOW = {"now", "today"}  # np.datetime64("now")
 
 
 @rule()
@@ -161,13 +163,17 @@ def no_result_hangs_on_the_clock(nb):
 
 
 def clocks(cell, known):
-    """`perf_counter()`, `time.time()`, `datetime.now()`, under whatever name they were imported."""
-    for node in (node for node in ast.walk(cell.tree()) if isinstance(node, ast.Call)):
-        written = ast.unparse(node.func)
-        first, dot, rest = written.partition(".")
-        full = (known.get(first, first) + dot + rest).split(".")
-        if full[-1] in CLOCKS or ".".join(full[-2:]) in DATES:
-            yield f"{written}()"
+    """`perf_counter()`, `time.time()`, `datetime.now()`, under whatever name, also where they are only handed on."""
+    for node in ast.walk(cell.tree()):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            written = ast.unparse(node)
+            first, dot, rest = written.partition(".")
+            full = (known.get(first, first) + dot + rest).split(".")
+            imported = dot or first in known  # a name of the cell's own may be called timeit
+            if (imported and full[-1] in CLOCKS) or ".".join(full[-2:]) in DATES:
+                yield f"{written}()"
+        if call_name(node) == "datetime64" and {getattr(arg, "value", None) for arg in node.args} & NOW:
+            yield ast.unparse(node)
 
 
 def aliases(nb):

@@ -33,6 +33,10 @@ def predictions_are_questions(nb):
             if len(question.split()) < 2 or len(" ".join([question, *options.values()]).split()) < 9:
                 do = "Say what is going to be run, and ask what comes out of it"
                 found.append(nb.say(cell, f"a Predict block that asks {question!r}", do))
+            letters = re.findall(r"\(([a-z])\)", re.sub(r"<details>.*?</details>", "", quote, flags=re.S))
+            if letters != list("abcdefgh"[: len(letters)]):
+                do = "Letter them (a), (b), (c), in this order"
+                found.append(nb.say(cell, f"a Predict block with the letters {', '.join(letters)}", do))
             if len(set(options.values()) - {""}) < max(2, len(options)):
                 do = "Offer (a), (b) and (c), each another outcome in words"
                 found.append(nb.say(cell, f"a Predict block with the options {list(options.values())}", do))

@@ -1,10 +1,17 @@
 """The shape of a chapter and of its evidence: what each has to hold, and how the one leads to the other."""
 
+import ast
+import json
 import re
+from dataclasses import replace
+
+from claims import lines_of
+
+from attn_utils.claims import in_markdown
 
 from .page import headings, parts, sections, text_of, without_code
 from .registry import CHAPTER, EVIDENCE, rule
-from .syntax import calls
+from .syntax import argument, calls
 
 LEDGER = "what the sources say, and what we measured"
 CLOSING = {
@@ -65,7 +72,10 @@ def ledger_rows_link_to_the_evidence(nb):
     """ledger(N) shows a table; each claim of the chapter has a row, each row leads to the cell that measured it."""
     do = f"Execute evidence/{nb.name}, run `tools/claims.py --rows`, then execute this notebook"
     found = []
+    told = told_by_the_evidence(nb)
     for cell in (cell for _, cells in ledger_sections(nb) for cell in cells if calls(cell, "ledger")):
+        if {getattr(argument(call, 0, "chapter"), "value", None) for call in calls(cell, "ledger")} != {nb.number}:
+            found.append(nb.say(cell, "the ledger of another chapter", f"Call ledger({nb.number})"))
         rows = table_rows("\n".join(cell.mime("text/markdown")))
         expected = nb.book.claims(nb.number)
         if expected and not rows:
@@ -75,6 +85,8 @@ def ledger_rows_link_to_the_evidence(nb):
         if rows and missing:
             found.append(nb.say(cell, f"no row that links to the evidence for {', '.join(missing)}", do))
         for row in rows:
+            other = [claim for claim in re.findall(r"#claim-([\w-]+)\)", row) if not all(part in row for part in told.get(claim, ()))]
+            found += [nb.say(cell, f"a row of {claim} that differs from what the evidence reports", do) for claim in other]
             if "#claim-" not in row and not re.search(r"\*not (?:measured yet|testable here)\*", row):
                 found.append(nb.say(cell, f"a row without a link to its evidence: {row[:60]!r}", do))
         found += [nb.say(cell, f"a link to {claim}, which the evidence does not report", do) for claim in sorted(linked - reported(nb))]
@@ -85,6 +97,17 @@ def reported(nb):
     """The claims that the stored evidence of a chapter reports."""
     evidence = nb.path.parent / "evidence" / nb.name
     return set(re.findall(r"([\w-]+) \| source: ", evidence.read_text(encoding="utf-8")))
+
+
+def told_by_the_evidence(nb):
+    """claim -> what its row of the ledger has to hold: what was measured and the verdict, as the evidence printed them."""
+    evidence = nb.path.parent / "evidence" / nb.name
+    lines = lines_of("\n".join(cell.stream("stdout") for cell in replace(nb, data=json.loads(evidence.read_text("utf8"))).code))
+    told = {}
+    for claim, line in lines.items():
+        name, _, why = line["verdict"].partition(": ")
+        told[claim] = f"| {in_markdown(line['here'])} |", f"*{name}*", in_markdown(why)
+    return told
 
 
 def table_rows(text):
@@ -103,7 +126,13 @@ def table_rows(text):
 @rule(CHAPTER, two_tier=True)
 def reports_stand_in_the_evidence(nb):
     do = f"Move it to evidence/{nb.name}, and say in the chapter what came out, with say()"
-    return [nb.say(cell, "a call of report()", do) for cell in nb.taught if calls(cell, "report")]
+    return [nb.say(cell, "a call of report()", do) for cell in nb.taught if calls(cell, "report") or imports_as_other(cell)]
+
+
+def imports_as_other(cell):
+    """Whether report() is imported under another name, under which nobody would find its calls."""
+    names = [alias for node in ast.walk(cell.tree()) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return any(alias.name == "report" and alias.asname for alias in names)
 
 
 FREE = r"(?i)\b(?:set[- ]?up|notes?|setting|read (?:further|on|more)|further reading|references)\b"
