@@ -348,6 +348,7 @@ def test_draw_weights():
     ax = draw_weights(weights, ["a", "b"], ax=plt.figure().gca())
     np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), weights)
     assert ax.images[0].get_clim() == (0, 1)
+    assert matplotlib.colors.to_hex(ax.get_facecolor()) == "#d9d9d9"  # behind NaN
     assert [t.get_text() for t in ax.get_xticklabels()] == [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
     with pytest.raises(ValueError, match="one head"):
         draw_weights(np.ones((2, 3, 3)))
