@@ -11,6 +11,7 @@ import nbclient
 import nbformat
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from PIL import Image
 
 from attn_utils import explorations, explore, explore_3d, outputs
@@ -114,6 +115,17 @@ def test_labels_alt_functions_and_pyplot_drawings(shown):
     assert frames(markup)[1] == {**frames(markup)[1], "caption": "<2> & more", "label": "2 cm"}
     assert ">&lt;1&gt; &amp; more</figcaption>" in markup
     assert plt.get_fignums() == []  # nothing is left to be shown a second time
+
+
+def test_the_slider_says_what_it_moves_and_labels_are_text(shown):
+    explore(bars, "{height}", label=lambda h: f'<i>"{h}"', height=[1, 2])
+    page = BeautifulSoup(shown[0][0], "html.parser")
+    assert page.input["aria-label"] == "height" and page.input["aria-valuetext"] == '<i>"1"'
+    assert '(<i>"1").' in page.noscript.get_text() and not page.find("i")
+
+
+def test_a_tiny_negative_number_is_zero_on_every_machine():
+    assert str(outputs.plain([-1e-9, np.float32(-1e-9)])) == "[0.0, 0.0]"
 
 
 def test_text_cannot_end_the_script(shown):

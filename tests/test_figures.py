@@ -79,7 +79,9 @@ def test_the_same_figure_gives_the_same_bytes(shown):
 def test_a_picture_is_sharp_on_a_dense_screen(shown):
     figure(lines(), "The error falls.")
     image = soup(shown).img
-    picture = Image.open(io.BytesIO(base64.b64decode(image["src"].partition(",")[2])))
+    stored = base64.b64decode(image["src"].partition(",")[2])
+    picture = Image.open(io.BytesIO(stored))
+    assert stored[12:16] == b"VP8L", "a lossless WebP: others blur thin lines"
     assert (image["width"], image["height"]) == ("440", "308") and picture.size == (880, 616)
 
 
@@ -348,6 +350,7 @@ def test_draw_weights():
     ax = draw_weights(weights, ["a", "b"], ax=plt.figure().gca())
     np.testing.assert_array_equal(ax.images[0].get_array().filled(np.nan), weights)
     assert ax.images[0].get_clim() == (0, 1)
+    assert matplotlib.colors.to_hex(ax.get_facecolor()) == "#d9d9d9"  # behind NaN
     assert [t.get_text() for t in ax.get_xticklabels()] == [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
     with pytest.raises(ValueError, match="one head"):
         draw_weights(np.ones((2, 3, 3)))
