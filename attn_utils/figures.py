@@ -242,7 +242,7 @@ def _columns(columns):
     if not isinstance(columns, dict):
         raise ValueError(f"columns is {type(columns).__name__}, expected a dict: {{'heading': [1, 2]}}.")
     for heading, column in columns.items():
-        if isinstance(column, (str, bytes, dict, set, frozenset)) or not np.iterable(column):
+        if isinstance(column, (str, bytes, set, frozenset)) or not np.iterable(column):  # of a dict, the keys
             raise ValueError(f"the column {heading!r} is {column!r:.60}, expected a sequence of cells, such as a list.")
     if len(set(map(str, columns))) < len(columns):
         raise ValueError(f"the headings {list(columns)} read alike, expected a different one for each column.")

@@ -287,6 +287,13 @@ def test_what_a_table_refuses(arguments, message):
         table(**arguments)
 
 
+def test_a_dict_is_a_column_of_its_keys(capsys):
+    """A table of results by name: the names, in their order, beside what belongs to them."""
+    found = {"skip": 0.5, "norm": 0.25}
+    table({"arm": found, "share": map("{:.2f}".format, found.values())})
+    assert capsys.readouterr().out.splitlines()[2:] == ["| skip | 0.50 |", "| norm | 0.25 |"]
+
+
 def test_numbers_are_bound_by_name(capsys):
     bind(share=np.float32(0.25), draws=2000, chance=1 / 3)
     assert capsys.readouterr().out == "share = 0.25\ndraws = 2000\nchance = 0.333333\n"
