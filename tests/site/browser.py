@@ -60,7 +60,7 @@ class Visit:
     def __init__(self, browser, base, name, width=1280, theme=None, scripts=True):
         self.base, self.scripts, self.problems, self.requests = base, scripts, [], []
         self.context = browser.new_context(viewport={"width": width, "height": 800}, java_script_enabled=scripts)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(60_000)
         if theme:
             self.context.add_init_script(THEME.format(theme))
         self.page = self.context.new_page()

@@ -61,7 +61,8 @@ def test_page(name, theme, browser, base):
 def shoot(visit, name, width, theme):
     SHOTS.mkdir(parents=True, exist_ok=True)
     shot = name.removesuffix(".html").replace("/", "-")
-    visit.page.screenshot(path=SHOTS / f"{shot}-{width}-{theme}.png", full_page=True)
+    # Chromium paints 30,000 pixels of a page without a graphics card: on a busy machine that has taken over 15 seconds.
+    visit.page.screenshot(path=SHOTS / f"{shot}-{width}-{theme}.png", full_page=True, timeout=180_000)
 
 
 def check_mathematics(page, name):
