@@ -51,6 +51,7 @@ serve: book
 	@$(PY) tools/serve.py
 
 notebooks: $(READY) $(WEIGHTS_READY)
+	@$(PY) tools/claims.py --rows
 	@$(PY) tools/execute_notebooks.py
 
 assignments: $(READY)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import claims as tool  # tools/claims.py
+import execute_notebooks
 import numpy as np
 import pytest
 
@@ -412,6 +413,22 @@ def test_the_page_lists_every_row(small_book):
     assert "[not measured yet]{.verdict .verdict-open} (chapter 2)" in page
     assert "> “it \\*does\\*” (<span lang=\"ja\">です</span>)\\\n> line 1" in page
     assert "- **Where it is:** no address was found" in page and "{cite:t}`vaswani2017`" in page
+
+
+def test_what_evidence_measured_is_there_for_its_chapter(small_book):
+    """tools/execute_notebooks.py keeps it as soon as the evidence ran, before the chapter's ledger reads it."""
+    small_book(name="01_first.ipynb")
+    root = small_book(LINE, TWO, name="evidence/01_first.ipynb")
+    table = root / "attn_utils" / "data" / "claims.json"
+    table.parent.mkdir(parents=True)
+    assert execute_notebooks.keep_measurements(root / "notebooks" / "01_first.ipynb") is None and not table.exists()
+    assert execute_notebooks.keep_measurements(root / "notebooks" / "evidence" / "01_first.ipynb") is None
+    [one, _] = json.loads(table.read_text("utf8"))
+    assert one["measured"][0]["here"] == "5.1" and one["measured"][0]["notebook"] == "evidence/01_first.ipynb"
+    (root / "book" / "claims.yml").write_text("blog: {claims: [{id: one}]}")
+    assert "its measurements do not fit" in execute_notebooks.keep_measurements(
+        root / "notebooks" / "evidence" / "01_first.ipynb"
+    )
 
 
 def test_papers_and_questions_are_counted_apart(small_book):

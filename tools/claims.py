@@ -138,6 +138,11 @@ def packaged(root=ROOT):
     return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
+def write_rows(root=ROOT):
+    """Bring attn_utils/data/claims.json up to date; notebooks read it."""
+    _write(root / "attn_utils" / "data" / "claims.json", packaged(root))
+
+
 # ---------------------------------------------------------------- the measurements
 
 
@@ -364,7 +369,7 @@ def main(arguments):
         if arguments == ["--check"]:
             _check(table)
             return 0
-        _write(table, packaged(ROOT))  # first, because notebooks read it
+        write_rows(ROOT)  # first, because notebooks read it
         if not arguments:
             _write(ROOT / "book" / "claims.md", claims_page(ROOT))
     except ValueError as error:
