@@ -1,8 +1,12 @@
 """Where the cases of a sweep are computed: in turn, or on an executor of concurrent.futures."""
 
+import contextlib
 import functools
 import io
+import queue
 import random
+import signal
+import threading
 import time
 import traceback
 from concurrent import futures
@@ -72,15 +76,18 @@ def _on(executor, run, cases, places):
     call = functools.partial(_timed, run) if here else functools.partial(_timed_elsewhere, _packed(run))
     pending, errors = {}, {}
     try:
-        _submit(executor, call, cases, places, pending, errors)
+        with _uninterrupted():
+            _submit(executor, call, cases, places, pending, errors)
         if not errors:
             yield from _finished(pending, errors)
-        for future in [future for future in pending if future.cancel()]:  # only after an error is there one left
-            del pending[future]
+        with _uninterrupted():
+            for future in [future for future in pending if future.cancel()]:  # only after an error is there one left
+                del pending[future]
         yield from _finished(pending, errors, to_the_end=True)
     finally:
-        for future in pending:
-            future.cancel()
+        with _uninterrupted():
+            for future in pending:
+                future.cancel()
     if errors:
         raise Failed(min(errors), errors[min(errors)])
 
@@ -97,7 +104,12 @@ def _submit(executor, call, cases, places, pending, errors):
 
 def _finished(pending, errors, to_the_end=False):
     """Yield what is finished and take it out of pending, until one fails; its error goes into errors."""
-    for future in futures.as_completed(list(pending)):
+    arrived = queue.SimpleQueue()  # written in C: an interrupt while it waits leaves no lock behind
+    with _uninterrupted():
+        for future in pending:
+            future.add_done_callback(arrived.put)
+    for _ in range(len(pending)):
+        future = arrived.get()
         place, error = pending.pop(future), _error(future)
         if isinstance(error, KeyboardInterrupt):  # Ctrl-C in a terminal reaches the workers, too
             raise error
@@ -107,6 +119,22 @@ def _finished(pending, errors, to_the_end=False):
             errors[place] = error
             if not to_the_end:
                 return
+
+
+@contextlib.contextmanager
+def _uninterrupted():
+    """Put off Ctrl-C to the end of the block. Inside concurrent.futures it can leave a lock held for good: a hang."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = []
+    before = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _error(future):
