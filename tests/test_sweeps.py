@@ -470,6 +470,24 @@ def test_an_interrupt_cancels_what_has_not_begun():
         assert len(called) < 1000
 
 
+def test_an_interrupt_waits_until_no_lock_is_held():
+    """Raised inside concurrent.futures it may leave a lock taken, and the pool then never ends."""
+
+    class Interrupted(futures.ThreadPoolExecutor):
+        handed = 0
+
+        def submit(self, *call):
+            signal.raise_signal(signal.SIGINT)
+            future = super().submit(*call)
+            self.handed += 1
+            return future
+
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupted(1) as threads, pytest.raises(KeyboardInterrupt):
+        sweep(lambda seed: seed, grid(seed=range(5)), threads)
+    assert threads.handed == 5 and signal.getsignal(signal.SIGINT) is before
+
+
 def test_run_must_be_a_function():
     with pytest.raises(ValueError, match="run is a int, expected a function"):
         sweep(3, grid(seed=[1]))
