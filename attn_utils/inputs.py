@@ -52,6 +52,33 @@ def at_least_single(X):
     return X.astype(np.float32) if X.dtype == np.float16 else X
 
 
+def for_lapack(X, name):
+    """float16 as float32 and long double as float64, since LAPACK has neither; other types unchanged.
+
+    Raises ValueError, calling the input `name`, where a long double is too large for float64.
+    """
+    if X.dtype.itemsize <= 8:
+        return at_least_single(X)
+    with np.errstate(over="ignore"):  # the message below says so
+        narrow = X.astype(np.float64)
+    if not np.isfinite(narrow).all():
+        raise ValueError(f"{name} has numbers too large for float64, in which it is decomposed. Scale it first.")
+    return narrow
+
+
+def noise_floor(X, values):
+    """At most how large the singular values are that rounding alone leaves of a matrix of lower rank, (..., 1).
+
+    X (..., m, n), values (..., min(m, n)), in the type of the decomposition. It is s_1 max(m, n) epsilon, as in
+    numpy.linalg.matrix_rank, with the epsilon of the type of X. float16 is decomposed in float32, so that only its
+    entries are rounded in float16: by at most half an epsilon each, all together half an epsilon of their norm.
+    """
+    rounding = values[..., :1] * (max(X.shape[-2:]) * float(np.finfo(values.dtype).eps))
+    if X.dtype != np.float16:
+        return rounding
+    return rounding + np.linalg.norm(values, axis=-1, keepdims=True) * (float(np.finfo(X.dtype).eps) / 2)
+
+
 def check_axis(axis, shape):
     """Stop unless axis is the number of one axis of an array of this shape."""
     if not is_whole(axis, -len(shape)) or axis >= len(shape):

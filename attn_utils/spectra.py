@@ -1,12 +1,13 @@
 """Numbers of a matrix: its spectral gap, stable ranks, condition number, the outlier's removal, entropy, spread.
 
 Attention weights are written (..., n_queries, n_keys), tokens X (..., n_tokens, d). A number of the whole matrix comes
-back for every leading axis: a float for one matrix, an array (...) for a stack.
+back for every leading axis: a float for one matrix, an array (...) for a stack. Half precision is computed in float32;
+matrices go back in their type, numbers in at least float32.
 """
 
 import numpy as np
 
-from attn_utils.inputs import at_least_single, check_mask, finite_matrix
+from attn_utils.inputs import at_least_single, check_mask, finite_matrix, for_lapack, noise_floor
 from attn_utils.leading import singular_values
 
 ROW_SUM = 5e-3  # rows this close to one count as softmax weights: room for float16 and bfloat16
@@ -22,7 +23,7 @@ def spectral_gap(A):
 
     Source: Nait Saada, Naderi and Tanner (2025) study the gap between the two; the ratio is our choice of units.
     """
-    A = finite_matrix(A, "A")
+    A = at_least_single(finite_matrix(A, "A"))
     if min(A.shape[-2:]) < 2:
         raise ValueError(
             f"A has shape {A.shape}: a single row or column has no second singular value, so no gap. "
@@ -69,15 +70,16 @@ def condition_number(X):
 
     X  (..., m, n)
 
-    Returns a number for each matrix. Below s_1 * max(m, n) * machine epsilon a singular value is rounding noise; then,
-    and for a matrix of zeros, the result is inf. Raises ValueError for NaN or a wrong shape.
+    Returns a number for each matrix. A smallest singular value of at most s_1 max(m, n) epsilon, with the epsilon of the
+    type of X, is rounding noise (in float16: half its epsilon times ||X||_F); then, and for a matrix of zeros, the
+    result is inf. Raises ValueError for NaN or a wrong shape.
 
     Source: as in Ji et al. (2025), footnote on kappa.
     """
     X = finite_matrix(X, "X")
-    values = np.linalg.svd(at_least_single(X), compute_uv=False)  # (..., min(m, n))
+    values = np.linalg.svd(for_lapack(X, "X"), compute_uv=False)  # (..., min(m, n))
     first, last = values[..., 0], values[..., -1]
-    sound = last > first * max(X.shape[-2:]) * np.finfo(X.dtype).eps
+    sound = last > noise_floor(X, values)[..., 0]
     return _plain(np.where(sound, first / np.where(sound, last, 1), np.inf))
 
 
@@ -94,13 +96,14 @@ def remove_outlier(A):
     Source: Nait Saada, Naderi and Tanner (2025); Ali et al. (2023). Derived in chapter 4.
     """
     A = finite_matrix(A, "A")
-    off = np.abs(A.sum(-1) - 1).max()
+    wide = at_least_single(A)
+    off = np.abs(wide.sum(-1) - 1).max()
     if off > _row_tolerance(A):
         raise ValueError(
             f"the rows of A sum to one only within {off:.2g}, expected softmax weights. "
             "Without row sums of one there is no outlier at 1 to remove; apply a softmax first."
         )
-    return A - A.dtype.type(1 / A.shape[-1])
+    return (wide - wide.dtype.type(1 / A.shape[-1])).astype(A.dtype)
 
 
 def center_tokens(X):
@@ -109,7 +112,8 @@ def center_tokens(X):
     X  (..., n_tokens, d). Returns the same shape and type. Source: res(X) of Dong et al. (2021), in the 2-norm.
     """
     X = finite_matrix(X, "X")
-    return X - X.mean(-2, keepdims=True)
+    wide = at_least_single(X)
+    return (wide - wide.mean(-2, keepdims=True)).astype(X.dtype)
 
 
 def token_spread(X):
@@ -163,7 +167,8 @@ def entropy(weights, mask=None):
             f"weights contain {weights.min():.3g}: entropy needs weights of at least 0. "
             "Pass the weights after the softmax, before remove_outlier."
         )
-    sums = weights.sum(-1)  # (..., n_queries)
+    wide = at_least_single(weights)
+    sums = wide.sum(-1)  # (..., n_queries)
     off = np.where(sums > 0, np.abs(sums - 1), 0)
     if off.max() > _loose_tolerance(weights):
         raise ValueError(
@@ -172,14 +177,15 @@ def entropy(weights, mask=None):
         )
     if mask is not None and (weights * ~check_mask(mask, weights.shape)).any():
         raise ValueError("some weight lies where the mask is False, expected none. True means: the query may look.")
-    logs = np.log(np.where(weights > 0, weights, 1))  # 0 ln 0 = 0
+    logs = np.log(np.where(wide > 0, wide, 1))  # 0 ln 0 = 0
     n = weights.shape[-1] if mask is None else np.broadcast_to(mask, weights.shape).sum(-1)
     most = np.log(np.maximum(n, 1))  # what uniform weights would have
-    return np.where(most > 0, -(weights * logs).sum(-1) / np.where(most > 0, most, 1), 1.0).astype(weights.dtype)
+    return np.where(most > 0, -(wide * logs).sum(-1) / np.where(most > 0, most, 1), 1.0).astype(weights.dtype)
 
 
 def _unit_scale(X):
-    """X divided by its largest entry, so that squares and fourth powers neither overflow nor vanish."""
+    """X, in at least float32, over its largest entry, so that squares and fourth powers neither overflow nor vanish."""
+    X = at_least_single(X)
     largest = np.abs(X).max((-2, -1), keepdims=True)
     return X / np.where(largest > 0, largest, 1)
 
@@ -198,4 +204,7 @@ def _loose_tolerance(A):
 
 
 def _row_tolerance(A):
-    return 10 * np.finfo(A.dtype).eps * max(A.shape[-1], 100)
+    """How far a row of softmax weights in this type may be from one: rounding in the sum, and in what half holds."""
+    if A.dtype == np.float16:
+        return ROW_SUM + A.shape[-1] * 2.0**-25  # half of the smallest step: the weights of many keys are few steps
+    return 10 * float(np.finfo(A.dtype).eps) * max(A.shape[-1], 100)
