@@ -70,7 +70,8 @@ def stored(name):
     if not path.is_file():
         there = ", ".join(sorted(file.stem for file in FOLDER.glob("*.json"))) or "none yet"
         raise ValueError(
-            f"no result at full scale is called {name!r} (there: {there}). A run with BOOK_SCALE=full keeps it."
+            f"name is {name!r}, expected that of a result at full scale (there: {there}). "
+            "A run with BOOK_SCALE=full keeps it."
         )
     record = read_record(path)
     if set(record) != set(FullScale._fields):

@@ -1,8 +1,8 @@
 """The differentiable pieces of every training experiment, each with its gradient derived by hand.
 
 They are primitives of autograd: a loss written with `import autograd.numpy as np` can call any of them. Derived by
-hand, a gradient is faster and stays finite where exp overflows. Chapter 2 derives the softmax's. fit() trains in float32
-or float64; half precision is computed in float32 here, too, and goes back in its type (a loss: in float32).
+hand, a gradient is faster and stays finite where exp overflows. Chapter 2 derives the softmax's. fit() trains in
+float32 or float64; half precision is computed in float32 here, too, and goes back in its type (a loss: in float32).
 """
 
 import numpy
@@ -34,8 +34,9 @@ def _sink_softmax_gradient(weights, scores, sink, axis=-1):
 def _sink_gradient(weights, scores, sink, axis=-1):
     # d w_j / d sink = -w_j w_sink, where w_sink = 1 - sum_j w_j
     def gradient(g):
-        missing = 1 - numpy.sum(weights, axis=axis, keepdims=True)
-        step = -numpy.sum(g * weights, axis=axis, keepdims=True) * missing
+        wide = at_least_single(weights)
+        missing = 1 - numpy.sum(wide, axis=axis, keepdims=True)
+        step = -numpy.sum(g * wide, axis=axis, keepdims=True) * missing
         return _sum_to(step, numpy.shape(sink)).astype(weights.dtype)
 
     return gradient
@@ -90,7 +91,8 @@ def masked_scores(Q, K, mask, scale):
 
     The gradient is that of the unmasked scores: every weighting passes back zero where a score is -inf.
     """
-    scores = at_least_single(Q) @ numpy.swapaxes(at_least_single(K), -1, -2)  # (..., n_queries, n_keys)
+    with numpy.errstate(over="ignore", invalid="ignore"):  # the weighting says so
+        scores = at_least_single(Q) @ numpy.swapaxes(at_least_single(K), -1, -2)  # (..., n_queries, n_keys)
     if scale != 1:
         scores *= scale
     if mask is not None:
@@ -232,11 +234,12 @@ def gelu(X):
     Source: Hendrycks and Gimpel (2016).
     """
     wide = at_least_single(X)
-    return (wide * _half_plus_half_tanh(wide * wide, wide)).astype(X.dtype, copy=False)
+    with numpy.errstate(over="ignore"):
+        return (wide * _half_plus_half_tanh(wide * wide, wide)).astype(X.dtype, copy=False)
 
 
 def _half_plus_half_tanh(squares, X):
-    t = squares * (0.044715 * _GELU)
+    t = squares * (0.044715 * _GELU)  # may be inf: its tanh is one
     t += _GELU
     t *= X
     numpy.tanh(t, out=t)
@@ -331,7 +334,8 @@ def _difference(output, target):
 def _squared_error_gradient(loss, output, target):
     def gradient(g):
         difference = _difference(output, target)
-        return _in_type(difference * (2 * g / output.size).astype(numpy.result_type(output, numpy.float32)), output.dtype)
+        factor = (2 * g / output.size).astype(numpy.result_type(output, numpy.float32))
+        return _in_type(difference * factor, output.dtype)
 
     return gradient
 

@@ -158,3 +158,33 @@ def check_rng(rng):
     """Stop unless rng is a numpy Generator."""
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
+
+
+def real_number(value, name, low=None, above=None, fix=""):
+    """The value, checked to be one finite real number, at least `low`, above `above`. `fix` ends the message."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    bad = not real or not -np.inf < value < np.inf or (low is not None and value < low)
+    if bad or (above is not None and value <= above):
+        bounds = f" of at least {low}" if low is not None else f" above {above}" if above is not None else ""
+        raise ValueError(f"{name} is {value!r:.60}, expected one finite number{bounds}{fix}.")
+    return value
+
+
+def check_switch(value, name):
+    """The value, checked to be True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {value!r:.60}, expected True or False.")
+    return value
+
+
+def check_function(value, name, fix=""):
+    """The value, checked to be something that can be called. `fix` ends the message."""
+    if not callable(value):
+        raise ValueError(f"{name} is {value!r:.60}, expected a function{fix}.")
+    return value
+
+
+def check_params(params, fix=""):
+    """Stop unless params is a dict from names to arrays, not empty. `fix` ends the message."""
+    if not hasattr(params, "items") or not params:  # what autograd makes of a dict is none itself
+        raise ValueError(f"params is {type(params).__name__} {params!r:.40}, expected a dict from name to array{fix}.")

@@ -5,7 +5,15 @@ Matrices are written (..., m, n); attention weights (..., n_queries, n_keys).
 
 import numpy as np
 
-from attn_utils.inputs import at_least_single, check_scale, finite_matrix, for_lapack, is_whole, whole_number
+from attn_utils.inputs import (
+    at_least_single,
+    check_scale,
+    check_switch,
+    finite_matrix,
+    for_lapack,
+    is_whole,
+    whole_number,
+)
 
 
 def singular_values(A, k=None):
@@ -57,6 +65,7 @@ def attention_singular_values(Q, K, k=2, scale=None, causal=False, block=128, to
     Q, K = _check_pair(Q, K, causal)
     _check_k(k, min(len(Q), len(K)), required=True)
     _check_effort(block, tol, max_passes)
+    check_switch(causal, "causal")
     scale = 1 / np.sqrt(Q.shape[1]) if scale is None else check_scale(scale)
     dtype, Q, K = np.result_type(Q, K), at_least_single(Q), at_least_single(K)
     apply = _attention_and_back(Q * Q.dtype.type(scale), K, causal, block)

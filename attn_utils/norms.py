@@ -5,7 +5,7 @@ gradients.py makes both differentiable for training; the trained models of chapt
 
 import numpy as np
 
-from attn_utils.inputs import as_floating, at_least_single
+from attn_utils.inputs import as_floating, at_least_single, real_number
 
 
 def rms_norm(X, gain=None, epsilon=1e-6):
@@ -43,9 +43,7 @@ def layer_norm(X, gain=None, shift=None, epsilon=1e-6):
 
 def root_mean_square(X, epsilon):
     """sqrt(mean(x^2) + epsilon) of every token, (..., 1)."""
-    epsilon = float(epsilon)  # a Python number leaves float32 what it is
-    if not 0 <= epsilon < np.inf:
-        raise ValueError(f"epsilon is {epsilon!r}, expected a small number of at least 0, such as 1e-6.")
+    epsilon = float(real_number(epsilon, "epsilon", low=0, fix=", such as 1e-6"))  # leaves float32 what it is
     r = np.sqrt(row_dot(X, X) / X.shape[-1] + epsilon)  # (..., 1)
     if np.isinf(r).any():  # the squares are too large for the type, the root is not
         top = np.max(np.abs(X), axis=-1, keepdims=True)

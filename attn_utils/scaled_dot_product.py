@@ -69,9 +69,10 @@ def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
     kinds = np.result_type(Q, K, V), np.result_type(Q, K)  # what comes in decides what goes out
     Q, K, V = at_least_single(Q), at_least_single(K), at_least_single(V)
     scale = 1 / np.sqrt(Q.shape[-1]) if scale is None else check_scale(scale)
-    scores = Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)  # (..., n_queries, n_keys)
+    with np.errstate(over="ignore", invalid="ignore"):  # the message below says so
+        scores = Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)  # (..., n_queries, n_keys)
     if not np.isfinite(scores).all():
-        raise ValueError(f"scale * Q K^T overflows {scores.dtype}. Use float64, or smaller inputs.")
+        raise ValueError(f"scale * Q K^T overflows {scores.dtype}, expected finite scores. Use smaller Q, K or scale.")
     if mask is not None:
         scores = np.where(check_mask(mask, scores.shape), scores, scores.dtype.type(-np.inf))
     weights = weighting(scores)  # (..., n_queries, n_keys)

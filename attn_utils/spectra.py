@@ -70,8 +70,8 @@ def condition_number(X):
 
     X  (..., m, n)
 
-    Returns a number for each matrix. A smallest singular value of at most s_1 max(m, n) epsilon, with the epsilon of the
-    type of X, is rounding noise (in float16: half its epsilon times ||X||_F); then, and for a matrix of zeros, the
+    Returns a number for each matrix. A smallest singular value of at most s_1 max(m, n) epsilon, with the epsilon of
+    the type of X, is rounding noise (in float16: half its epsilon times ||X||_F); then, and for a matrix of zeros, the
     result is inf. Raises ValueError for NaN or a wrong shape.
 
     Source: as in Ji et al. (2025), footnote on kappa.

@@ -116,7 +116,9 @@ def _check_cases(cases):
             raise ValueError(f"cases[{i}] is {case!r:.80}, expected a dict of run's arguments: grid(seed=range(20)).")
         checked.append({name: _plain(value, f"{name!r} of cases[{i}]") for name, value in case.items()})
         if case_key(checked[-1]) in seen:
-            raise ValueError(f"the case {in_words(checked[-1])} stands there twice: one draw would count as two.")
+            raise ValueError(
+                f"cases hold {in_words(checked[-1])} twice, expected each once: one draw would count as two."
+            )
         seen.add(case_key(checked[-1]))
     if not checked:
         raise ValueError("cases is empty, expected at least one dict of run's arguments: grid(seed=range(20)).")

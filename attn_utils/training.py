@@ -9,7 +9,7 @@ import numpy
 from autograd import value_and_grad
 from autograd.extend import SparseObject, defvjp, primitive, vspace
 
-from attn_utils.inputs import check_rng, whole_number
+from attn_utils.inputs import check_function, check_params, check_rng, real_number, whole_number
 from attn_utils.progress import Progress
 
 
@@ -34,6 +34,10 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
 
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
+    check_function(loss, "loss", ", loss(params, *batch(rng)) -> one number")
+    check_function(batch, "batch", ", batch(rng) -> tuple of arrays; lambda rng: () where the loss takes none")
+    if on_step is not None:
+        check_function(on_step, "on_step", ", on_step(step, params), or None")
     _check_fit(params, steps, rng, lr, betas, weight_decay)
     vectors, unpack = _pack(params)
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
@@ -112,17 +116,22 @@ defvjp(_piece, _piece_gradient, None, None)
 def _check_fit(params, steps, rng, lr, betas, weight_decay):
     check_rng(rng)
     whole_number(steps, "steps")
-    if not callable(lr) and not lr > 0:
-        raise ValueError(f"lr is {lr!r}, expected a positive learning rate, such as 0.01.")
-    if not weight_decay >= 0:
-        raise ValueError(f"weight_decay is {weight_decay!r}, expected a number of at least 0.")
-    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+    if not callable(lr):
+        real_number(lr, "lr", above=0, fix=", the learning rate, such as 0.01, or a function of the step")
+    real_number(weight_decay, "weight_decay", low=0)
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2 or not all(map(_is_share, betas)):
         raise ValueError(f"betas are {betas!r}, expected two numbers of at least 0 and below 1, such as (0.9, 0.999).")
-    if not isinstance(params, dict) or not params:
-        raise ValueError(f"params is {type(params).__name__} {params!r:.40}, expected a dict from name to array.")
+    check_params(params)
     for name, value in params.items():
-        if numpy.asarray(value).dtype not in (numpy.float32, numpy.float64):  # Adam's 1e-8 is zero in float16
-            raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected float32 or float64.")
+        kind = value.dtype if hasattr(value, "dtype") else numpy.asarray(value).dtype
+        if kind not in (numpy.float32, numpy.float64):  # Adam's 1e-8 is zero in float16
+            raise ValueError(f"params hold {name!r} of type {kind}, expected float32 or float64. Convert it first.")
+        if numpy.ma.is_masked(value) or not numpy.isfinite(value).all():
+            raise ValueError(f"params hold {name!r} with NaN, inf or masked places, expected finite numbers to start.")
+
+
+def _is_share(beta):
+    return isinstance(beta, (int, float, numpy.number)) and 0 <= beta < 1
 
 
 def _check_batch(drawn):

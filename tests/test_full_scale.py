@@ -76,10 +76,10 @@ def test_without_git_there_is_no_commit(folder, monkeypatch):
 
 
 def test_what_is_not_there_or_was_edited_is_said(folder):
-    with pytest.raises(ValueError, match=r"'one' \(there: none yet\).*BOOK_SCALE=full"):
+    with pytest.raises(ValueError, match=r"'one', expected .*\(there: none yet\).*BOOK_SCALE=full"):
         stored("one")
     path = keep("one", 0.125, **HOW)
-    with pytest.raises(ValueError, match=r"'two' \(there: one\)"):
+    with pytest.raises(ValueError, match=r"'two', expected .*\(there: one\)"):
         stored("two")
     path.write_text(path.read_text().replace("0.125", "0.126"))
     with pytest.raises(ValueError, match="one.json is damaged or was edited by hand"):

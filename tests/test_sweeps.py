@@ -93,7 +93,7 @@ def test_numpy_numbers_in_a_case_become_pythons():
         ([{1: 2}], "expected a dict"),
         ([{"seed": np.arange(3)}], "'seed' of cases.0. is a ndarray"),
         ([{"f": abs}], "Pass a name"),
-        ([{"seed": 1}, {"seed": 2}, {"seed": np.int64(1)}], "seed=1 stands there twice"),
+        ([{"seed": 1}, {"seed": 2}, {"seed": np.int64(1)}], "cases hold seed=1 twice"),
     ],
 )
 def test_cases_that_make_no_sense_are_refused(cases, said):
@@ -337,7 +337,7 @@ def test_a_store_that_is_a_file_and_a_result_that_no_file_holds_are_said(tmp_pat
         sweep(count, grid(seed=[1]), store=tmp_path / "file")
     with pytest.raises(ValueError, match="below one, expected a folder"):
         sweep(count, grid(seed=[1]), store=tmp_path / "file" / "inner")
-    with pytest.raises(TypeError, match=r"result of <lambda>\(seed=1\).*a object cannot be kept"):
+    with pytest.raises(TypeError, match=r"result of <lambda>\(seed=1\).*type object cannot be kept"):
         sweep(lambda seed: object(), grid(seed=[1]), store=tmp_path)
     assert not list(tmp_path.glob(".*"))
 

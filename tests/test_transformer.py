@@ -175,7 +175,7 @@ def test_a_mask_that_is_not_boolean_or_does_not_fit_is_named():
 
 def test_parameters_that_make_no_layer_are_named():
     params, X = draw(2, 1, 4), np.zeros((5, 4))
-    with pytest.raises(ValueError, match="called 'W_Q', expected a layer and a name"):
+    with pytest.raises(ValueError, match="name 'W_Q', expected a layer and a name"):
         transformer({"W_Q": params["0.W_Q"]}, X)
     del params["1.W_V"]
     with pytest.raises(ValueError, match="layer 1 has no W_V"):
@@ -492,7 +492,7 @@ def test_the_conditioned_recipe_keeps_tokens_apart_without_skips():
         ({"d_head": 0}, "d_head is 0"),
         ({"models": 3}, "models is 3"),
         ({"models": (2.5,)}, r"models\[0\] is 2.5"),
-        ({"alpha": np.nan, "recipe": "conditioned"}, "alpha and beta"),
+        ({"alpha": np.nan, "recipe": "conditioned"}, "alpha is nan"),
     ],
 )
 def test_classifiers_that_cannot_be_drawn_are_named(change, message):
