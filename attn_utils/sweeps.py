@@ -69,9 +69,9 @@ def sweep(run, cases, executor=None, store=None, version=None, progress=True):
 
     Errors: ValueError for cases that are alike or not plain, for another kind of executor, store or version, for a
     run that draws from a generator it shares with others (its results would depend on the order), for data too large
-    to send. RuntimeError naming the case when run fails, and when workers die; finished cases stay in the store. A
-    pool whose worker was killed is broken: nothing is tried again in it. Open another and call sweep again with the
-    same store. Dask tries a case on other workers by itself, and gives up after
+    to send. RuntimeError naming the case when run fails, when workers die, and when the store cannot be written to;
+    finished cases stay in the store. A pool whose worker was killed is broken: nothing is tried again in it. Open
+    another and call sweep again with the same store. Dask tries a case on other workers by itself, and gives up after
     distributed.scheduler.allowed-failures of them died. An interrupt (Ctrl-C, the stop button) cancels what has not
     begun and is raised again.
     """

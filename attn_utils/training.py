@@ -8,6 +8,7 @@ import contextlib
 import numpy
 from autograd import value_and_grad
 from autograd.extend import SparseObject, defvjp, primitive, vspace
+from autograd.tracer import getval, isbox
 
 from attn_utils.inputs import check_function, check_params, check_rng, real_number, whole_number
 from attn_utils.progress import Progress
@@ -29,8 +30,9 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
 
     Returns (params, losses): the learned dict and an array of the loss before each step taken.
     An interrupt (Ctrl-C, the stop button) returns what was learned so far.
-    Raises ValueError for bad arguments, FloatingPointError when the loss or a gradient is not finite, or when the
-    loss stops over NaN or inf of its own (naming the step and the parameter).
+    Raises ValueError for bad arguments and for a loss that is no real number or does not depend on the parameters,
+    FloatingPointError when the loss, a gradient or what was learned is not finite, or when the loss stops over NaN or
+    inf of its own (naming the step and the parameter).
 
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
@@ -41,7 +43,7 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
     _check_fit(params, steps, rng, lr, betas, weight_decay)
     vectors, unpack = _pack(params)
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
-    step_loss = value_and_grad(lambda vectors, *drawn: loss(unpack(vectors), *drawn))
+    step_loss = value_and_grad(lambda vectors, *drawn: _one_number(loss(unpack(vectors), *drawn)))
     losses = []
     often = max(1, steps // 50)  # a bar that moves at every step would take longer than the steps
     with Progress(steps, "training", wanted=progress) as bar:
@@ -63,7 +65,9 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
                         break
         except KeyboardInterrupt:
             print(f"Interrupted after {len(losses)} of {steps} steps: returning what was learned so far.")
-    return {name: value.copy() for name, value in unpack(vectors).items()}, numpy.array(losses)
+    learned = {name: value.copy() for name, value in unpack(vectors).items()}
+    _check_learned(learned, len(losses))
+    return learned, numpy.array(losses)
 
 
 def _adam(value, gradient, m, v, step, lr, weight_decay, beta1, beta2, epsilon=1e-8):
@@ -73,7 +77,8 @@ def _adam(value, gradient, m, v, step, lr, weight_decay, beta1, beta2, epsilon=1
     v *= beta2
     v += (1 - beta2) * gradient**2
     direction = (m / (1 - beta1**step)) / (numpy.sqrt(v / (1 - beta2**step)) + epsilon)
-    return (value - lr * (direction + weight_decay * value)).astype(value.dtype)
+    with numpy.errstate(over="ignore"):  # what is not finite is named at the next step, or at the end
+        return (value - lr * (direction + weight_decay * value)).astype(value.dtype)
 
 
 def _pack(params):
@@ -141,6 +146,29 @@ def _check_batch(drawn):
             "One array is a tuple with a comma: (X,)."
         )
     return drawn
+
+
+def _one_number(loss):
+    """What the loss returned, checked to be one real number that depends on the parameters."""
+    if not isbox(loss):
+        raise ValueError(
+            f"loss returned {loss!r:.60}, expected one number that depends on params. Write it with autograd.numpy, and "
+            "return it."
+        )
+    value = numpy.asarray(getval(loss))
+    if value.ndim or value.dtype.kind != "f":
+        raise ValueError(
+            f"loss returned shape {value.shape} and type {value.dtype}, expected one real number, such as the mean."
+        )
+    return loss
+
+
+def _check_learned(params, step):
+    bad = [name for name, value in params.items() if not numpy.isfinite(value).all()]
+    if bad:
+        raise FloatingPointError(
+            f"after step {step} {', '.join(map(repr, bad[:3]))} is not finite. Lower lr, or look for what grows."
+        )
 
 
 def _check_rate(rate, step):

@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
 from autograd import numpy as anp
+from matplotlib.figure import Figure
 from plotly import graph_objects
 from small_models import small_decoder, small_encoder
 
@@ -95,14 +95,12 @@ def rng():
 
 
 def panel():
-    fig, ax = plt.subplots(figsize=(3, 2.4))
-    ax.plot([1, 2])
-    return fig
+    return drawn(2)
 
 
 def drawn(value):
-    fig, ax = plt.subplots(figsize=(3, 2.4))
-    ax.plot([1, value])
+    fig = Figure(figsize=(3, 2.4))
+    fig.subplots().plot([1, value])
     return fig
 
 

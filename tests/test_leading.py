@@ -118,6 +118,111 @@ def test_no_convergence_is_said():
         attention_singular_values(Q, K, 2, tol=1e-12, max_passes=3)
 
 
+# ---------------------------------------------- values that repeat, cluster or vanish
+
+
+def orthogonal(n, m, seed):
+    return np.linalg.qr(gauss(n, m, seed=seed))[0]
+
+
+def repeated(values, n=100, m=100):
+    """A matrix with these singular values, and zeros."""
+    values = np.r_[values, np.zeros(min(n, m))][: min(n, m)]
+    return orthogonal(n, min(n, m), 1) * values @ orthogonal(m, min(n, m), 2).T
+
+
+EYE, SHUFFLE = np.eye(100), np.random.default_rng(0).permutation(100)
+DEGENERATE = {
+    "identity": EYE,
+    "permutation": EYE[SHUFFLE],
+    "previous token": np.vstack([EYE[:1], EYE[:-1]]),
+    "one-hot": EYE[np.random.default_rng(1).integers(0, 100, 100)],
+    "all to one": np.repeat(EYE[:1], 100, axis=0),
+    "half on itself, half on one": (EYE + np.repeat(EYE[:1], 100, axis=0)) / 2,
+    "uniform": np.full((100, 100), 0.01),
+    "blocks": np.kron(np.eye(10), np.full((10, 10), 0.1)),
+    "cycles of a permutation": (EYE + EYE[SHUFFLE] + EYE[SHUFFLE].T) / 3,  # each has a singular value of one
+    "one row": EYE * (np.arange(100) == 0),
+    "one value, fifty times": repeated(np.ones(50)),
+    "in pairs": repeated([3, 3, 2, 2, 1, 1]),
+    "clustered": repeated(1 + 1e-9 * np.arange(10)[::-1]),
+    "tall": np.eye(200, 100),
+    "wide": np.eye(100, 200),
+    "almost the identity": EYE + 1e-8 * gauss(100, 100),
+    "tiny": 1e-30 * EYE,
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_degenerate_spectra_have_their_values(name, dtype):
+    """Iterations from one start give up on these, or find one of several equal values."""
+    A = DEGENERATE[name].astype(dtype)
+    full = np.linalg.svd(A.astype(float), compute_uv=False)
+    wrapped = [A] if dtype == "float16" else [A, aslinearoperator(A)]
+    for k in (1, 2, 5):
+        for each in wrapped:
+            found = singular_values(each, k)
+            assert found.dtype == dtype and found.shape == (k,)
+            tolerance = {"float16": 1e-3, "float32": 2e-5, "float64": 1e-7}[dtype]
+            np.testing.assert_allclose(found, full[:k], rtol=tolerance, atol=tolerance * full[0])
+
+
+@pytest.mark.parametrize("name", ["identity", "permutation", "previous token", "one-hot", "cycles of a permutation"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_measure_takes_a_degenerate_spectrum(name, dtype):
+    A = DEGENERATE[name].astype(dtype)
+    s = np.linalg.svd(A.astype(float), compute_uv=False)
+    assert np.isclose(spectral_gap(A), 1 - s[1] / s[0], atol=1e-4)
+    assert np.isclose(stable_rank(A), (s**2).sum() / s[0] ** 2, rtol=1e-4)
+    assert np.isclose(stable_rank_gram(A), (s**4).sum() / s[0] ** 4, rtol=1e-4)
+
+
+def test_an_operator_of_any_size_is_not_taken_for_zero():
+    for scale in (1e-300, 1e-200, 1e200):
+        found = singular_values(aslinearoperator(scale * np.diag(np.arange(1.0, 41))), 2)
+        np.testing.assert_allclose(found, [40 * scale, 39 * scale], rtol=1e-9)
+
+
+LOOKS_AT = {  # scores of 1,000 and 0: each query looks at one key, or at ten alike
+    "itself": (EYE, EYE),
+    "another": (EYE, EYE[SHUFFLE]),
+    "the one before": (EYE, np.roll(EYE, -1, axis=0)),
+    "the same": (np.ones((100, 1)), np.eye(100, 1)),
+    "its own ten": (np.repeat(np.eye(10), 10, axis=0), np.repeat(np.eye(10), 10, axis=0)),
+    "all": (0 * EYE, EYE),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS_AT)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_matrix_free_takes_degenerate_attention(name, dtype, causal):
+    Q, K = (array.astype(dtype) for array in LOOKS_AT[name])
+    mask = causal_mask(100) if causal else None
+    weights = attention(*(array.astype(float) for array in (Q, K, K)), mask=mask, scale=1000)[1]
+    full = np.linalg.svd(weights, compute_uv=False)
+    for k in (1, 2, 5):
+        found = attention_singular_values(Q, K, k, scale=1000, causal=causal, tol=1e-4)
+        np.testing.assert_allclose(found, full[:k], rtol=2e-3, atol=1e-3 if dtype == "float16" else 1e-5)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-3), ("float64", 1e-10)])
+def test_matrix_free_sees_far_below_the_first_value(dtype, tolerance):
+    """The sixth to eighth values are 3e-5 of the first; from the squares, float32 gave more than double."""
+    Q, K = (0.1 * gauss(2, 400, 4)).astype(dtype)
+    full = np.linalg.svd(attention(*(array.astype(float) for array in (Q, K, K)))[1], compute_uv=False)
+    assert full[7] < 1e-4
+    np.testing.assert_allclose(attention_singular_values(Q, K, 8), full[:8], rtol=tolerance)
+
+
+def test_matrix_free_ends_where_the_rest_is_rounding():
+    for scale in (0, 1e-7, 1e-5):
+        for seed in range(5):
+            Q, K = scale * gauss(2, 150, 3, seed=seed)
+            assert np.isclose(attention_singular_values(Q, K, 8)[0], 1, atol=1e-4)
+
+
 # -------------------------------------------------------------------- bad input
 
 
