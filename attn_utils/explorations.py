@@ -42,14 +42,14 @@ def explore(draw, caption=None, alt=None, label=None, **values):
     labels = [str(label(value)) if label else f"{name} = {value}" for value in steps]
     captions = [_text(caption, "caption", name, value) for value in steps]
     figures = [_drawn(draw, value) for value in steps]
-    for figure, value in zip(figures, steps, strict=True):
-        check_legible(figure, f"draw({value!r})")
     if alt is None:
         alts = [f"{label}. {describe(fig)}" for label, fig in zip(labels, figures, strict=True)]
     else:
         alts = [_text(alt, "alt text", name, value) for value in steps]
     words = list(zip(labels, captions, alts, strict=True))
     markup, frames = _sharpest(name, words, figures)
+    for figure, value in zip(figures, steps, strict=True):  # drawing once more moves a layout a little: not before
+        check_legible(figure, f"draw({value!r})")
     show_both(markup, f"Slider over {name}: {', '.join(labels)}", lambda: _slider_widget(name, words, frames))
 
 
@@ -69,12 +69,13 @@ def explore_3d(still, scene, caption=None, alt=None):
     caption, alt = (alt, None) if caption is None else (caption, alt)
     caption = plain_sentence(caption, "caption")
     check_figure(still, "still")
-    check_legible(still, "still")
     if not hasattr(scene, "to_plotly_json"):
         raise ValueError(f"scene is {type(scene).__name__}, expected a plotly Figure: graph_objects.Figure(...).")
     alt = describe(still) if alt is None else plain_sentence(alt, "alt")
     close(still)
-    markup = _scene_html(render(still), plain(scene.to_plotly_json()), caption, alt)
+    picture = render(still)
+    check_legible(still, "still")  # after the picture is made, as in explore()
+    markup = _scene_html(picture, plain(scene.to_plotly_json()), caption, alt)
     if "google.colab" in sys.modules:
         scene.show(renderer="colab")
         print(caption)

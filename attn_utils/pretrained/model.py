@@ -139,7 +139,7 @@ def check_model(params, **switches):
 
 def check_cache(cache):
     """The number of tokens in the cache of an earlier Run."""
-    pair = isinstance(cache, tuple) and len(cache) == 2 and all(np.ndim(each) == 4 for each in cache)
+    pair = isinstance(cache, (tuple, list)) and len(cache) == 2 and all(np.ndim(each) == 4 for each in cache)
     if not pair or cache[0].shape != cache[1].shape:
         raise ValueError(f"cache is {cache!r:.60}, expected that of an earlier run, such as run.cache, or None.")
     return cache[0].shape[2]
