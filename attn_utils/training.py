@@ -36,10 +36,7 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
 
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
-    check_function(loss, "loss", ", loss(params, *batch(rng)) -> one number")
-    check_function(batch, "batch", ", batch(rng) -> tuple of arrays; lambda rng: () where the loss takes none")
-    if on_step is not None:
-        check_function(on_step, "on_step", ", on_step(step, params), or None")
+    _check_functions(loss, batch, on_step)
     _check_fit(params, steps, rng, lr, betas, weight_decay)
     vectors, unpack = _pack(params)
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
@@ -135,6 +132,13 @@ def _check_fit(params, steps, rng, lr, betas, weight_decay):
             raise ValueError(f"params hold {name!r} with NaN, inf or masked places, expected finite numbers to start.")
 
 
+def _check_functions(loss, batch, on_step):
+    check_function(loss, "loss", ", loss(params, *batch(rng)) -> one number")
+    check_function(batch, "batch", ", batch(rng) -> tuple of arrays; lambda rng: () where the loss takes none")
+    if on_step is not None:
+        check_function(on_step, "on_step", ", on_step(step, params), or None")
+
+
 def _is_share(beta):
     return isinstance(beta, (int, float, numpy.number)) and 0 <= beta < 1
 
@@ -152,8 +156,8 @@ def _one_number(loss):
     """What the loss returned, checked to be one real number that depends on the parameters."""
     if not isbox(loss):
         raise ValueError(
-            f"loss returned {loss!r:.60}, expected one number that depends on params. Write it with autograd.numpy, and "
-            "return it."
+            f"loss returned {loss!r:.60}, expected one number that depends on params. Write it with autograd.numpy, "
+            "and return it."
         )
     value = numpy.asarray(getval(loss))
     if value.ndim or value.dtype.kind != "f":
