@@ -21,20 +21,20 @@ def causal_mask(n_queries, n_keys=None):
 
     n_queries  number of tokens that ask, an integer of at least 1
     n_keys     number of tokens that can be attended to; n_queries when None. Where there are more keys than
-               queries, the queries are the *last* tokens, as behind a cache: query i may attend to the keys
-               0 to n_keys - n_queries + i
+               queries, the queries are the *last* tokens, as when a cache is extended: query i may attend to the
+               keys 0 to n_keys - n_queries + i
 
     Returns a boolean array (n_queries, n_keys): row = query, column = key. The square one is lower triangular.
     Raises ValueError when a number is not a positive integer, or when there are more queries than keys: in causal
     attention each query brings a key of its own.
 
     True means what it does in PyTorch's scaled_dot_product_attention. Its is_causal=True, however, takes the queries
-    for the *first* tokens (aligned upper left): the same where both numbers are equal, wrong behind a cache.
-    Chapter 3 builds both by hand.
+    for the *first* tokens (aligned upper left): the same where both numbers are equal, wrong where a cache is
+    extended. Chapter 3 builds both by hand.
     """
     n_keys = n_queries if n_keys is None else n_keys
     for n, name in ((n_queries, "n_queries"), (n_keys, "n_keys")):
-        whole_number(n, name, fix=", such as causal_mask(4), or causal_mask(2, 6) for 2 tokens behind 4 cached ones")
+        whole_number(n, name, fix=", such as causal_mask(4), or causal_mask(2, 6) for 2 new tokens after 4 cached ones")
     if n_queries > n_keys:
         raise ValueError(
             f"n_queries is {n_queries} and n_keys is {n_keys}, expected at least as many keys as queries: the first "
