@@ -16,6 +16,7 @@ from attn_utils.tasks import (
     PRONOUN_IT,
     PRONOUN_NOUNS,
     PRONOUN_TEMPLATE,
+    PRONOUN_WORDS,
     deal_adjectives,
     pronoun_pairs,
     pronoun_sentences,
@@ -76,16 +77,30 @@ def vectors(sentences):
     return _glove().vectors[word_rows(sentences, _glove())]
 
 
-def experiment(model, seed, *, mask=None, dealt=False, left_out=(), steps=100, lr=0.01):
+def experiment(
+    model,
+    seed,
+    *,
+    mask=None,
+    dealt=False,
+    left_out=(),
+    vocabulary=PRONOUN_WORDS,
+    d_k=8,
+    steps=100,
+    lr=0.01,
+    weight_decay=1.0,
+):
     """Train a model on sentences of its own words, drawn from the seed, and keep a third of all words for the test.
 
     The loss is the cross-entropy between the weights of "it" and the right noun: the row that is read off at the end
-    is the label of the training. 64 new sentences at each step, Adam with a decay of 1.
+    is the label of the training. 64 new sentences at each step.
 
-    mask      for the first layer, while it learns; see cut()
-    dealt     True deals the training adjectives at random to animals and places (the shuffled labels of a control)
-    left_out  words that are taken out of the training lists as well, and not tested
-    steps, lr of fit()
+    mask        for the first layer, while it learns; see cut()
+    dealt       True deals the training adjectives at random to animals and places (the shuffled labels of a control)
+    left_out    words that are taken out of the training lists as well, and not tested
+    vocabulary  lists as in tasks.PRONOUN_WORDS, of which a third is held out
+    d_k         length of queries and keys in both layers
+    steps, lr, weight_decay   of fit(), which trains with Adam
 
     Returns a run: {"start": parameters before, "params": after, "losses": (steps,), "words": lists trained on,
     "held_out": lists for the test}.
@@ -94,10 +109,10 @@ def experiment(model, seed, *, mask=None, dealt=False, left_out=(), steps=100, l
     Source: derived in chapter 1.
     """
     rng = np.random.default_rng(seed)
-    words, held_out = pronoun_split(rng)
+    words, held_out = pronoun_split(rng, words=vocabulary)
     words = deal_adjectives(words, rng) if dealt else words
     words = {name: tuple(word for word in listed if word not in left_out) for name, listed in words.items()}
-    before = start(rng)
+    before = start(rng, d_k)
 
     def batch(rng):
         sentences, right, _ = pronoun_sentences(words, 64, rng)
@@ -106,7 +121,7 @@ def experiment(model, seed, *, mask=None, dealt=False, left_out=(), steps=100, l
     def loss(p, X, right):
         return cross_entropy(model(p, X, mask), right)
 
-    params, losses = fit(loss, before, batch, steps, rng=rng, lr=lr, weight_decay=1.0, progress=False)
+    params, losses = fit(loss, before, batch, steps, rng=rng, lr=lr, weight_decay=weight_decay, progress=False)
     return {"start": before, "params": params, "losses": losses, "words": words, "held_out": held_out}
 
 

@@ -104,6 +104,21 @@ def test_dealt_adjectives_and_words_left_out():
     assert not set(words) & {word for listed in dealt["words"].values() for word in listed}
 
 
+def test_other_words_widths_and_decays():
+    """What a control changes reaches the training, and nothing else moves."""
+    lists = {name: listed[::2] for name, listed in PRONOUN_WORDS.items()}
+    few = experiment(one_layer, 1, steps=1, vocabulary=lists)
+    assert all({*few["words"][name], *few["held_out"][name]} == set(lists[name]) for name in lists)
+    narrow = experiment(two_layers, 1, steps=1, d_k=2)
+    assert {name: narrow["params"][name].shape for name in ("Q1", "K1", "Q2", "K2")} == dict.fromkeys(
+        ("Q1", "K1", "Q2", "K2"), (50, 2)
+    )
+    usual, free = experiment(two_layers, 1, steps=1), experiment(two_layers, 1, steps=1, weight_decay=0.0)
+    assert usual["losses"][0] == free["losses"][0]
+    shrunk = 0.01 * usual["start"]["V1"]  # the learning rate times the decay
+    assert np.allclose(free["params"]["V1"] - usual["params"]["V1"], shrunk, atol=1e-6)
+
+
 def test_mask_while_training_is_used():
     free, bound = experiment(two_layers, 2, steps=2), experiment(two_layers, 2, steps=2, mask=cut((IT, ADJECTIVE)))
     assert np.array_equal(free["start"]["Q1"], bound["start"]["Q1"])
