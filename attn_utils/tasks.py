@@ -4,6 +4,7 @@ and MNIST, which is larger, is fetched on demand."""
 import shutil
 import subprocess
 import tarfile
+from collections import Counter
 
 import numpy as np
 
@@ -175,8 +176,8 @@ def _check_lists(words, names=()):
     bad = [name for name in {**words, **dict.fromkeys(names)} if not _is_list(words.get(name))]
     if bad:
         raise ValueError(f"words has no {', '.join(bad)}, expected non-empty lists of words, as in PRONOUN_WORDS.")
-    listed = [word for each in words.values() for word in each]
-    if twice := sorted({word for word in listed if listed.count(word) > 1}):
+    counts = Counter(word for each in words.values() for word in each)  # quick: this runs at each training step
+    if twice := sorted(word for word, count in counts.items() if count > 1):
         raise ValueError(f"{', '.join(twice[:5])}: listed more than once. Keep each word in one list, once.")
 
 
