@@ -95,6 +95,8 @@ def drawn_texts(fig):
         def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
             heard.append((s, prop.get_size_in_points()))
 
+    if not any(ax.get_subplotspec() for ax in fig.axes):
+        fig.set_layout_engine("none")  # savefig gave it one, which warns where every axis was placed by hand
     fig.draw(Listener(*fig.get_size_inches() * fig.dpi, fig.dpi))
     return [(text, points) for text, points in heard if text.strip()]
 

@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from attn_utils import explorations, explore, explore_3d, outputs
-from attn_utils.pictures import Picture
+from attn_utils.pictures import Picture, drawn_texts
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -124,6 +124,18 @@ def test_letters_that_are_too_small_on_a_phone_are_refused(shown):
         explore(lambda h: small((6.4, 4.8)).bar([0], [h]) and None, "At {h}.", h=[1, 2])
     with pytest.raises(ValueError, match="still: the text .* 10 points large"):
         explore_3d(small((6.4, 4.8)).figure, scene(), "Three points on a line.")
+
+
+def test_axes_placed_by_hand_are_measured_without_a_warning(shown, recwarn):
+    from attn_utils import use_book_style
+
+    with plt.rc_context():
+        use_book_style()
+        still = plt.figure(figsize=(4, 3), layout="none")
+        still.add_axes((0, 0, 1, 1), projection="3d").text(0, 0, 0, "word")
+        still.savefig(io.BytesIO(), bbox_inches="tight")  # gives the figure the layout of the style
+        assert ("word", 10.0) in drawn_texts(still)
+    assert [str(one.message) for one in recwarn] == []
 
 
 def test_labels_alt_functions_and_pyplot_drawings(shown):
