@@ -6,7 +6,7 @@ is largest. They are preprocessing: they look at data, and no gradient goes thro
 
 import numpy as np
 
-from attn_utils.inputs import finite_matrix, noise_floor
+from attn_utils.inputs import finite_matrix, for_lapack, noise_floor, restored, unit_scale
 
 
 def svd_graying(X, epsilon):
@@ -24,15 +24,15 @@ def svd_graying(X, epsilon):
     number of the rest is what becomes its own power. For float16, decomposed in float32, half its eps times ||X||_F is
     taken. Tokens that were rounded to float32 or float16 before have to come in that type: as float64 they would carry
     the rounding as if it were data, and it would be lifted. All zeros stay all zeros.
-    Raises ValueError for an epsilon outside (0, 1], NaN or inf, empty input or less than two axes.
+    Raises ValueError for an epsilon outside (0, 1], NaN or inf, empty input, less than two axes, or an overflow.
 
     Source: Ji et al. (2025), "Always skip attention", Token Graying. Costs as much as an SVD, O(n d min(n, d)).
     """
     X, epsilon = finite_matrix(X, "X"), _check_epsilon(epsilon)
-    work, exponent = _scaled(X)
-    U, S, Vt = np.linalg.svd(work, full_matrices=False)  # (..., n, k), (..., k), (..., k, d)
+    work, exponent = unit_scale(X)
+    U, S, Vt = np.linalg.svd(for_lapack(work), full_matrices=False)  # (..., n, k), (..., k), (..., k, d)
     lifted = _lift(S, S[..., :1], noise_floor(X, S), epsilon)  # (..., k)
-    return _restored((U * lifted[..., None, :]) @ Vt, exponent, X)
+    return restored((U * lifted[..., None, :]) @ Vt, exponent, X.dtype, "the grayed tokens")
 
 
 def dct_graying(X, epsilon):
@@ -55,12 +55,13 @@ def dct_graying(X, epsilon):
     from scipy.fft import dctn, idctn
 
     X, epsilon = finite_matrix(X, "X"), _check_epsilon(epsilon)
-    work, exponent = _scaled(X)
-    C = dctn(work, axes=(-2, -1), norm="ortho")  # (..., n, d)
+    work, exponent = unit_scale(X)
+    C = dctn(for_lapack(work), axes=(-2, -1), norm="ortho")  # (..., n, d)
     size = np.abs(C)
     largest = size.max(axis=(-2, -1), keepdims=True)
     lifted = _lift(size, largest, _coefficient_noise(X, size, largest), epsilon)  # (..., n, d)
-    return _restored(idctn(np.copysign(lifted, C), axes=(-2, -1), norm="ortho"), exponent, X)
+    grayed = idctn(np.copysign(lifted, C), axes=(-2, -1), norm="ortho")
+    return restored(grayed, exponent, X.dtype, "the grayed tokens")
 
 
 def _lift(sizes, largest, noise, epsilon):
@@ -76,21 +77,6 @@ def _coefficient_noise(X, size, largest):
     if X.dtype != np.float16:
         return rounding
     return rounding + np.sqrt(np.mean(size**2, axis=(-2, -1), keepdims=True)) * float(np.finfo(X.dtype).eps)
-
-
-def _scaled(X):
-    """Each matrix divided by a power of two, which rounds nothing, so that no square overflows or vanishes."""
-    work = X.astype(np.promote_types(X.dtype, np.float32) if X.dtype.itemsize <= 8 else np.float64)
-    exponent = np.frexp(np.abs(work).max(axis=(-2, -1), keepdims=True))[1]  # (..., 1, 1)
-    return np.ldexp(work, -exponent), exponent
-
-
-def _restored(work, exponent, X):
-    with np.errstate(over="ignore"):
-        result = np.ldexp(work, exponent).astype(X.dtype)
-    if not np.isfinite(result).all():
-        raise ValueError(f"the grayed tokens overflow {X.dtype}. Use float64, or smaller inputs.")
-    return result
 
 
 def _check_epsilon(epsilon):

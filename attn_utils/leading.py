@@ -12,6 +12,9 @@ from attn_utils.inputs import (
     finite_matrix,
     for_lapack,
     is_whole,
+    real_number,
+    restored,
+    unit_scale,
     whole_number,
 )
 
@@ -27,20 +30,26 @@ def singular_values(A, k=None):
     call gives the same digits). Values that repeat, as those of a permutation do, are looked for a second time. Where
     the iterations give up or have overlooked one, and where k is no small part of min(m, n), the full decomposition
     is used instead; for that, and for nothing else, a LinearOperator is turned into a matrix.
-    Raises ValueError for NaN, an input that is not a matrix of real numbers, or a k outside its range.
+    Raises ValueError for NaN, an input that is not a matrix of real numbers, an operator without rmatvec, a k outside
+    its range, or values that overflow the type of A.
 
     Source: Golub and Kahan (1965); scipy.sparse.linalg.svds. Chapter 4 compares both.
     """
     A = _check_operator(A) if hasattr(A, "matvec") else finite_matrix(A, "A")
-    smallest = min(A.shape[-2:])
-    _check_k(k, smallest, required=hasattr(A, "matvec"))
+    k = _check_k(k, min(A.shape[-2:]), required=hasattr(A, "matvec"))
+    few = k is not None and 8 * k < min(A.shape[-2:])
     if hasattr(A, "matvec"):
-        return _leading(A, k) if 8 * k < smallest else _dense(A)[:k]
-    wide = for_lapack(A, "A")
-    if k is None or 8 * k >= smallest:
-        return np.linalg.svd(wide, compute_uv=False)[..., :k].astype(A.dtype)
-    values = [_leading(matrix, k) for matrix in wide.reshape(-1, *A.shape[-2:])]
-    return np.array(values, dtype=A.dtype).reshape(*A.shape[:-2], k)
+        unit, exponent, kind = _unit_operator(A)
+        values = _leading(unit, k) if few else _dense(unit)[:k]
+        return restored(values, exponent, kind, "the singular values")
+    unit, exponent = unit_scale(A)
+    unit = for_lapack(unit)
+    if few:
+        values = np.array([_leading(matrix, k) for matrix in unit.reshape(-1, *A.shape[-2:])])
+        values = values.reshape(*A.shape[:-2], k)
+    else:
+        values = np.linalg.svd(unit, compute_uv=False)[..., :k]
+    return restored(values, exponent[..., 0], A.dtype, "the singular values")
 
 
 def attention_singular_values(Q, K, k=2, scale=None, causal=False, block=128, tol=1e-3, max_passes=30):
@@ -63,43 +72,43 @@ def attention_singular_values(Q, K, k=2, scale=None, causal=False, block=128, to
     Source: Musco and Musco (2015), algorithm 2. Chapter 4 checks it against the full decomposition.
     """
     Q, K = _check_pair(Q, K, causal)
-    _check_k(k, min(len(Q), len(K)), required=True)
-    _check_effort(block, tol, max_passes)
+    k = _check_k(k, min(len(Q), len(K)), required=True)
+    block, max_passes = _check_effort(block, tol, max_passes)
     check_switch(causal, "causal")
     scale = 1 / np.sqrt(Q.shape[1]) if scale is None else check_scale(scale)
     dtype, Q, K = np.result_type(Q, K), at_least_single(Q), at_least_single(K)
-    apply = _attention_and_back(Q * Q.dtype.type(scale), K, causal, block)
+    with np.errstate(over="ignore", invalid="ignore"):  # _scores says so
+        Q = Q * Q.dtype.type(scale)
+    apply = _attention_and_back(Q, K, causal, block)
     return _block_krylov(apply, len(K), k, np.result_type(Q, K), tol, max_passes).astype(dtype)
 
 
 def _leading(A, k):
-    """The k leading singular values of one matrix or LinearOperator, largest first, in its type."""
+    """The k leading singular values of one matrix or LinearOperator of unit scale, largest first, in its type."""
     from scipy.sparse.linalg import ArpackError
 
-    kind = np.result_type(A.dtype, np.float32)  # an operator of whole numbers works in float64
-    start = np.random.default_rng(0).normal(size=(2, min(A.shape))).astype(kind)  # our own generator: repeatable
-    exponent = _exponent(A, kind)
-    if exponent is None:
-        return np.zeros(k, kind)
-    unit = A * kind.type(2.0**-exponent)
+    start = np.random.default_rng(0).normal(size=(2, min(A.shape))).astype(A.dtype)  # our own generator: repeatable
     try:
-        values = _lanczos(unit, k, *start)
+        return _lanczos(A, k, *start)
     except ArpackError:  # values that repeat or lie close together: the iterations give up, or find one for many
-        values = _dense(unit)[:k] if hasattr(unit, "matvec") else np.linalg.svd(unit, compute_uv=False)[:k]
-    return np.ldexp(values, exponent)
+        return _dense(A)[:k] if hasattr(A, "matvec") else np.linalg.svd(A, compute_uv=False)[:k]
 
 
-def _exponent(A, kind):
-    """The power of two by which A is divided, so that no square overflows or vanishes; None where A is zero."""
-    if hasattr(A, "matvec"):
-        image = A.matvec(np.random.default_rng(1).normal(size=A.shape[1]).astype(kind))
-        if not np.isfinite(image).all():
-            raise ValueError("the operator A gives NaN or inf, expected finite numbers. Look for where they arise.")
-    else:
-        image = A
-    largest = np.abs(image).max()
+def _unit_operator(A):
+    """(A over a power of two, so that no square overflows or vanishes; the exponent; the type, float32 or float64)."""
+    kind = np.result_type(A.dtype, np.float32)  # an operator of whole numbers works in float64
+    rng = np.random.default_rng(1)
+    try:
+        image, back = (f(rng.normal(size=n).astype(kind)) for f, n in ((A.matvec, A.shape[1]), (A.rmatvec, A.shape[0])))
+    except NotImplementedError:
+        raise ValueError(
+            "the operator A has no rmatvec, expected one that applies the transpose. Pass matvec and rmatvec."
+        ) from None
+    if not (np.isfinite(image).all() and np.isfinite(back).all()):
+        raise ValueError("the operator A gives NaN or inf, expected finite numbers. Look for where they arise.")
     limit = np.finfo(kind).maxexp - 2  # of the power of two itself
-    return None if largest == 0 else int(np.clip(np.frexp(largest)[1], -limit, limit))  # a random image is zero: A is
+    exponent = int(np.clip(np.frexp(np.abs(image).max())[1], -limit, limit))
+    return A * kind.type(2.0**-exponent), exponent, kind
 
 
 def _lanczos(A, k, start, other):
@@ -119,9 +128,8 @@ def _lanczos(A, k, start, other):
 
 def _dense(operator):
     """All singular values of a LinearOperator, formed."""
-    kind = np.result_type(operator.dtype, np.float32)
-    matrix = finite_matrix(operator @ np.eye(operator.shape[1], dtype=kind), "the operator A")
-    return np.linalg.svd(at_least_single(matrix), compute_uv=False)
+    matrix = finite_matrix(operator @ np.eye(operator.shape[1], dtype=operator.dtype), "the operator A")
+    return np.linalg.svd(matrix, compute_uv=False)
 
 
 def _attention_and_back(Q, K, causal, block):
@@ -208,20 +216,22 @@ def _check_pair(Q, K, causal):
 
 
 def _check_operator(A):
-    if np.dtype(A.dtype).kind not in "biuf":
-        raise ValueError(f"the operator A has type {A.dtype}, expected real numbers. Give it a float dtype.")
+    if np.dtype(A.dtype).kind not in "biuf" or np.dtype(A.dtype).itemsize > 8:
+        raise ValueError(f"the operator A has type {A.dtype}, expected real numbers. Give it dtype=float.")
     return A
 
 
 def _check_effort(block, tol, max_passes):
-    whole_number(block, "block", fix=", such as block=128")
-    whole_number(max_passes, "max_passes")
-    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.number)) or not 0 < tol < 1:
+    """The whole numbers among them, as ints."""
+    if real_number(tol, "tol", above=0, fix=" and below 1, such as 1e-3") >= 1:
         raise ValueError(f"tol is {tol!r}, expected a number between 0 and 1, such as 1e-3.")
+    return whole_number(block, "block", fix=", such as block=128"), whole_number(max_passes, "max_passes")
 
 
 def _check_k(k, most, required):
+    """k as an int, or None where that may be."""
     if k is None and not required:
-        return
+        return None
     if not is_whole(k) or k > most:
         raise ValueError(f"k is {k!r}, expected a whole number from 1 to {most}, the smaller side of the matrix.")
+    return int(k)

@@ -11,6 +11,7 @@ import numpy as np
 from attn_utils.cells import Cells, case_key, in_words
 from attn_utils.engines import Failed, describe, outcomes, what_failed
 from attn_utils.fingerprints import name_of, reads
+from attn_utils.inputs import check_switch
 from attn_utils.progress import Progress
 
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
@@ -78,6 +79,7 @@ def sweep(run, cases, executor=None, store=None, version=None, progress=True):
     cases = _check_cases(cases)
     _check_run(run)
     _check_surroundings(executor, store, version)
+    check_switch(progress, "progress")
     cells = Cells(run, cases, store, version)
     with Progress(len(cases), "sweep", cells.so_far(), progress) as bar, _told(cells):
         bar.show(len(cells.done), cells.so_far())

@@ -316,6 +316,7 @@ def cut_patches(images, patch):
     *free, height, width = images.shape
     if not is_whole(patch) or height % patch or width % patch:
         raise ValueError(f"patch is {patch!r}, expected a whole number that divides {height} and {width}.")
+    patch = int(patch)  # a small type of NumPy's would overflow
     tiles = images.reshape(*free, height // patch, patch, width // patch, patch)
     return np.swapaxes(tiles, -3, -2).reshape(*free, -1, patch * patch)
 

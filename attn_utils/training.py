@@ -10,7 +10,7 @@ from autograd import value_and_grad
 from autograd.extend import SparseObject, defvjp, primitive, vspace
 from autograd.tracer import getval, isbox
 
-from attn_utils.inputs import check_function, check_params, check_rng, real_number, whole_number
+from attn_utils.inputs import check_function, check_params, check_rng, check_switch, real_number, whole_number
 from attn_utils.progress import Progress
 
 
@@ -37,7 +37,8 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
     _check_functions(loss, batch, on_step)
-    _check_fit(params, steps, rng, lr, betas, weight_decay)
+    _check_fit(params, rng, lr, betas, weight_decay)
+    steps, progress = whole_number(steps, "steps"), check_switch(progress, "progress")
     vectors, unpack = _pack(params)
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
     step_loss = value_and_grad(lambda vectors, *drawn: _one_number(loss(unpack(vectors), *drawn)))
@@ -115,9 +116,8 @@ def _add_at(total, place, g):
 defvjp(_piece, _piece_gradient, None, None)
 
 
-def _check_fit(params, steps, rng, lr, betas, weight_decay):
+def _check_fit(params, rng, lr, betas, weight_decay):
     check_rng(rng)
-    whole_number(steps, "steps")
     if not callable(lr):
         real_number(lr, "lr", above=0, fix=", the learning rate, such as 0.01, or a function of the step")
     real_number(weight_decay, "weight_decay", low=0)

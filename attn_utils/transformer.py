@@ -41,7 +41,10 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, model
     Source: the initialisation of Ran-Milo (2026), whose heads have the full width, d_head = d.
     """
     d_head = d if d_head is None else d_head
-    check_sizes(rng, models, n_layers=n_layers, n_heads=n_heads, d=d, d_head=d_head, d_ff=1 if d_ff is None else d_ff)
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d": d, "d_head": d_head}
+    sizes |= {} if d_ff is None else {"d_ff": d_ff}
+    n_layers, n_heads, d, d_head, *inner = check_sizes(rng, models, **sizes)
+    d_ff = inner[0] if inner else None
     if std is not None:
         real_number(std, "std", above=0, fix=", or None for 1/sqrt(features)")
     check_switch(gate, "gate"), check_switch(sink, "sink")
@@ -220,13 +223,15 @@ def grayed(graying, X):
 
 
 def check_sizes(rng, models, **sizes):
+    """The sizes as ints, since a small type of NumPy's would overflow. Stops where one is no positive whole number."""
     check_rng(rng)
     if not isinstance(models, (tuple, list)):
         raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
-    sizes |= {f"models[{i}]": size for i, size in enumerate(models)}
-    for name, size in sizes.items():
+    named = sizes | {f"models[{i}]": size for i, size in enumerate(models)}
+    for name, size in named.items():
         if not is_whole(size):
             raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
+    return [int(size) for size in sizes.values()]
 
 
 def _check_switches(skip, norm, post, center_values, weighting):
@@ -299,7 +304,8 @@ def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alph
     Source: Ji et al. (2025), "Cutting the Skip", in miniature; alpha Z + beta I from Trockman and Kolter (2023).
     """
     d_head = d if d_head is None else d_head
-    check_sizes(rng, models, d_ff=d_ff)
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d": d, "d_head": d_head, "d_ff": d_ff}
+    n_layers, n_heads, d, d_head, d_ff = check_sizes(rng, models, **sizes)
     real_number(alpha, "alpha"), real_number(beta, "beta")
     params = init_transformer(rng, n_layers, n_heads, d, d_head, d_ff=d_ff, models=models)
     for layer in range(n_layers):

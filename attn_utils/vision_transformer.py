@@ -52,7 +52,8 @@ def init_classifier(
     """
     if recipe not in ("standard", "conditioned"):
         raise ValueError(f"recipe is {recipe!r}, expected 'standard' or 'conditioned'.")
-    check_sizes(rng, models, d_patch=d_patch, n_tokens=n_tokens, n_classes=n_classes, n_heads=n_heads, d=d, d_ff=d_ff)
+    sizes = {"d_patch": d_patch, "n_tokens": n_tokens, "n_classes": n_classes, "n_heads": n_heads, "d": d, "d_ff": d_ff}
+    d_patch, n_tokens, n_classes, n_heads, d, d_ff = check_sizes(rng, models, **sizes)
     if d_head is None and d % n_heads:
         raise ValueError(f"d is {d}, expected a multiple of n_heads = {n_heads}, or pass d_head.")
     d_head = d // n_heads if d_head is None else d_head

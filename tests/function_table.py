@@ -44,7 +44,8 @@ MACHINERY = {
     "glove": "check_vectors",
     "gradients": "turned",
     "inputs": "as_floating at_least_single check_attention_shapes check_axis check_function check_mask check_params "
-    "check_rng check_scale check_switch finite_matrix for_lapack is_whole noise_floor real_number whole_number",
+    "check_rng check_scale check_switch finite_matrix for_lapack in_type is_whole noise_floor real_number restored "
+    "unit_scale whole_number",
     "install": "check_pip last_words remedy",  # tests/test_install.py
     "lifeline": "lifeline python",  # tests/test_lifeline.py
     "norms": "root_mean_square row_dot",
@@ -290,7 +291,7 @@ ROWS |= {
         {"loss": bowl, "params": {"x": np.zeros(2)}, "batch": lambda rng: (1.0,), "steps": 3, "rng": rng}
         | {"lr": 0.1, "betas": (0.9, 0.99), "weight_decay": 0.0},
         {"loss": "function", "params": "params", "batch": "function", "steps": "whole", "rng": "rng", "lr": "positive"}
-        | {"betas": "free", "weight_decay": "not negative", "on_step": "function or none", "progress": "free"},
+        | {"betas": "free", "weight_decay": "not negative", "on_step": "function or none", "progress": "switch"},
         made=("rng",),
         refused={"betas": [None, 3, (0.9,), (0.9, 1.0), "ab", (None, 0.9), (np.nan, 0.9)], "steps": [0]}
         | {"params": [{"x": np.arange(3)}, {"x": np.array([np.nan])}, {"x": np.array([np.inf])}, {"x": None}, {"x": "a"}]},
@@ -418,7 +419,7 @@ ROWS |= {
     ("sweeps", "sweep"): Row(
         sweeps.sweep,
         {"run": plain_run, "cases": CASES},
-        {"run": "function", "cases": "free", "executor": "free", "store": "free", "version": "free", "progress": "free"},
+        {"run": "function", "cases": "free", "executor": "free", "store": "free", "version": "free", "progress": "switch"},
         refused={"cases": [None, 3, [], [1], [{}], CASES[:1] * 2, [{"seed": MATRIX}], [{1: 2}]]}
         | {"executor": [3, "two"], "store": [3, "", []], "version": [3, b"1"]},
     ),

@@ -11,27 +11,32 @@ import importlib
 import inspect
 import pkgutil
 import re
+import types
 import warnings
 from copy import deepcopy
 
 import numpy as np
 import pytest
 from function_table import MACHINERY, OWN_TABLES, ROWS
-from wrong_values import ARRAYS, KINDS, converted, forms, result_arrays, sizes
+from wrong_values import ARRAYS, KINDS, WHOLE, converted, forms, result_arrays, sizes, small_integers
 
 import attn_utils
 
 
 def defined_in(module):
-    """The public functions and classes that a module defines, primitives of autograd among them."""
-    for node in ast.parse(inspect.getsource(module)).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+    """The public names of all that a module defines and that can be called, whatever made it: def, partial, primitive.
+
+    What is imported is none of them, and neither is what a function defines for itself.
+    """
+    todo = ast.parse(inspect.getsource(module)).body
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names = [node.name]
-        elif isinstance(node, ast.Assign) and "primitive(" in ast.unparse(node.value):
-            names = [each.id for target in node.targets for each in getattr(target, "elts", [target])]
         else:
-            continue
-        yield from (name for name in names if not name.startswith("_"))
+            names = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))]
+        yield from (name for name in names if name[0] != "_" and callable(getattr(module, name, None)))
 
 
 def public_functions():
@@ -52,9 +57,55 @@ def test_every_public_function_has_a_row():
     assert {pair for pair in exported if pair[0] not in OWN_TABLES} <= set(ROWS), "what is exported is for readers"
 
 
+def test_a_function_is_found_however_it_is_made():
+    module = types.ModuleType("made_up")
+    source = """
+import functools
+from math import sqrt
+def plain(): inside = abs
+async def later(): pass
+class Kind: method = abs
+alias, _hidden = plain, plain
+part: object = functools.partial(plain)
+number, TABLE = 3, {"a": plain}
+if number:
+    def conditional(): pass
+try:
+    fallback = lambda: None
+except ImportError:
+    raise
+"""
+    exec(source, vars(module))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspect, "getsource", lambda _: source)
+        found = set(defined_in(module))
+    assert found == {"Kind", "alias", "conditional", "fallback", "later", "part", "plain"}
+
+
+def named(room, name):
+    return getattr(importlib.import_module(f"attn_utils.{room}"), name)
+
+
+def test_a_row_calls_the_function_it_is_named_after():
+    for (room, name), row in ROWS.items():
+        real = named(room, name)
+        assert row.call is real or name in row.call.__code__.co_names, f"{room}.{name}: the row calls something else"
+
+
+def test_no_argument_goes_untried():
+    """The kinds raw and free refuse nothing by themselves; only in gradients is nothing checked, for speed."""
+    for (room, name), row in ROWS.items():
+        idle = {each for each, kind in row.kinds.items() if not KINDS[kind](row.arguments.get(each))}
+        idle -= {each for each, values in row.refused.items() if values}
+        assert not idle or room == "gradients", f"{room}.{name}: nothing is refused for {idle}"
+        assert set(row.refused) | set(row.allowed) <= set(row.kinds), f"{room}.{name}: {row.refused}, {row.allowed}"
+        assert row.kinds or not inspect.signature(named(room, name)).parameters
+
+
 def test_every_argument_of_a_row_has_a_kind():
     for (room, name), row in ROWS.items():
-        parameters = inspect.signature(getattr(row.call, "fun", row.call)).parameters.values()
+        real = named(room, name)
+        parameters = inspect.signature(getattr(real, "fun", real)).parameters.values()
         taken = {each.name for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
         assert taken <= set(row.kinds), f"{room}.{name}: no kind for {taken - set(row.kinds)}"
         assert set(row.kinds.values()) <= set(KINDS), f"{room}.{name}: {set(row.kinds.values()) - set(KINDS)}"
@@ -133,13 +184,14 @@ def test_what_does_not_fit_is_refused_in_words(pair):
 
 
 @PAIRS
-def test_the_form_of_an_array_does_not_matter(pair):
+def test_the_form_of_an_array_or_of_a_whole_number_does_not_matter(pair):
     row, trouble = ROWS[pair], []
     expected = result_arrays(call(row))
     for name, kind in row.kinds.items():
-        if kind not in ARRAYS or row.arguments.get(name) is None:
+        given = row.arguments.get(name)
+        if kind not in ARRAYS | WHOLE or given is None:
             continue
-        for form, value in forms(row.arguments[name], lists=kind != "raw").items():
+        for form, value in (small_integers(given) if kind in WHOLE else forms(given, lists=kind != "raw")).items():
             try:
                 found = result_arrays(call(row, {name: value}))
                 close = [np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in zip(found, expected, strict=True)]

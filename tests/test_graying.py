@@ -184,3 +184,10 @@ def test_the_rounding_of_every_type_is_not_lifted(dtype, shape):
     X = (rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, shape[1]))).astype(dtype)
     after = np.linalg.svd(svd_graying(X, 0.1).astype(float))[1]
     assert after[1] > 0.5 * after[0] and (after[2:] < 2e-3 * after[0]).all()
+
+
+@BOTH
+def test_long_doubles_beyond_float64_are_grayed(graying):
+    X, size = tokens(0).astype(np.longdouble), np.finfo(np.longdouble).max / 100
+    for factor in (size, 1 / size):
+        np.testing.assert_allclose((graying(X * factor, 0.7) / factor).astype(float), graying(X, 0.7).astype(float))

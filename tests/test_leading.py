@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from drawn import gauss, matrices
 from hypothesis import given, settings
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from attn_utils import attention, causal_mask, softmax
 from attn_utils.leading import attention_singular_values, singular_values
@@ -221,6 +221,64 @@ def test_matrix_free_ends_where_the_rest_is_rounding():
         for seed in range(5):
             Q, K = scale * gauss(2, 150, 3, seed=seed)
             assert np.isclose(attention_singular_values(Q, K, 8)[0], 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble"])
+def test_the_ends_of_a_type_are_answered_or_refused_in_words(dtype):
+    info = np.finfo(dtype)
+    for n, k in ((5, 2), (40, 2)):
+        top = np.full((n, n), info.max)
+        with np.errstate(over="raise"), pytest.raises(ValueError, match=f"values overflow {np.dtype(dtype)}, expected"):
+            singular_values(top, k)
+        for eye in (np.eye(n, dtype=dtype) * size for size in (info.smallest_normal, info.max / 2)):
+            np.testing.assert_allclose((singular_values(eye, k) / eye[0, 0]).astype(float), 1, rtol=1e-6)
+
+
+def test_an_operator_of_subnormal_numbers_is_not_taken_for_zero():
+    tiny = np.diag(np.arange(1.0, 41)) * 1e-315
+    np.testing.assert_allclose(singular_values(aslinearoperator(tiny), 2) / 1e-315, [40, 39], rtol=1e-6)
+
+
+def test_an_operator_that_cannot_be_worked_with_is_refused_in_words():
+    A = gauss(40, 40)
+    for n in (5, 40):
+        lame = LinearOperator((n, n), matvec=lambda v, n=n: A[:n, :n] @ v, dtype=float)
+        with pytest.raises(ValueError, match="no rmatvec, expected"):
+            singular_values(lame, 2)
+        lame = LinearOperator((n, n), matvec=lambda v: v, rmatvec=lambda v: np.nan * v, dtype=float)
+        with pytest.raises(ValueError, match="NaN or inf"):
+            singular_values(lame, 2)
+    with pytest.raises(ValueError, match="type float.*Give it dtype=float"):
+        singular_values(aslinearoperator(A.astype(np.longdouble)), 2)
+
+
+def test_a_k_of_a_small_type_does_not_overflow():
+    A = gauss(260, 260)
+    for small in (np.int8, np.uint8):
+        np.testing.assert_allclose(singular_values(A, small(16)), singular_values(A, 16))
+        np.testing.assert_allclose(singular_values(A, small(127)), singular_values(A, 127))
+        assert len(attention_singular_values(A[:, :3], A[:, :3], small(2), block=small(100))) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_attention_takes_no_full_decomposition(dtype, monkeypatch):
+    """Neither the second look nor its tolerance may send every matrix to the decomposition that k is there to avoid."""
+    from attn_utils import leading
+
+    Q, K, mask = *gauss(2, 200, 8), causal_mask(200)
+    causal = [attention(Q, K, K, mask, scale)[1].astype(dtype) for scale in (0, 0.35, 2)]
+    expected = [np.linalg.svd(A.astype(float), compute_uv=False)[:3] for A in causal]
+    full = np.linalg.svd
+
+    def small(A, **options):
+        assert min(A.shape) < 100
+        return full(A, **options)
+
+    monkeypatch.setattr(leading.np.linalg, "svd", small)
+    for A, values in zip(causal, expected, strict=True):
+        for k in (1, 2, 3):
+            tolerance = 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(singular_values(A, k), values[:k], rtol=tolerance)
 
 
 # -------------------------------------------------------------------- bad input

@@ -234,5 +234,30 @@ def test_a_matrix_of_lower_rank_is_singular_in_every_type():
     X = gauss(512, 2) @ gauss(2, 768, seed=1)
     for dtype in (np.float16, np.float32, np.float64, np.longdouble):
         assert condition_number(X.astype(dtype)) == np.inf
-    with pytest.raises(ValueError, match="too large for float64"):
-        condition_number(np.full((3, 3), np.longdouble("1e400")))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble"])
+def test_numbers_near_the_ends_of_their_type_are_answered(dtype):
+    """Long doubles beyond float64 were refused, or taken for zero; sums of the largest numbers overflowed."""
+    info = np.finfo(dtype)
+    for size in (info.max, info.smallest_normal * 2**10):
+        X = (np.where(np.tri(40), 1, -0.5) * gauss(40, 40).clip(-1, 1)).astype(dtype) * size
+        plain = X.astype(np.longdouble) / X.max()
+        for measure in (spectral_gap, stable_rank, stable_rank_gram, condition_number, token_spread, token_cosine):
+            with np.errstate(over="raise", invalid="raise"):
+                assert np.isclose(measure(X), measure(plain.astype(float)), rtol=0.02)
+    top = np.full((4, 3), info.max)
+    assert not center_tokens(top).any() and center_tokens(top).dtype == dtype
+    top[0] *= -1
+    with pytest.raises(ValueError, match=f"centered tokens overflow {np.dtype(dtype)}.*Use a wider type"):
+        center_tokens(top)
+
+
+def test_weights_of_70000_keys_that_do_not_sum_to_one_are_refused_in_every_type():
+    """The tolerance grew with the keys, to 8 % in float32."""
+    for dtype in ("float16", "float32", "float64"):
+        weights = softmax(gauss(1, 70_000)).astype(dtype)
+        for measure in (entropy, remove_outlier):
+            measure(weights)
+            with pytest.raises(ValueError, match="row"):
+                measure((0.97 * weights).astype(dtype))

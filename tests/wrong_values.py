@@ -51,7 +51,7 @@ KINDS = {
     "scores": lambda array: [*no_array(array), 1.0, np.zeros((3, 0)), *not_finite(array)[:2]],  # -inf: no weight
     "draws": lambda array: [*no_array(array), 1.0, array[:1], *not_finite(array)],
     "pixels": lambda array: [*no_array(array), 1.0, np.ones(3)],
-    "features": lambda array: [*no_array(array)[1:], 1.0, np.ones(7)],  # None for none
+    "features": lambda array: [*no_array(array)[1:], 1.0, np.ones(7), *not_finite(array)],  # None for none
     "heat": lambda array: [*no_array(array), 1.0, np.ones(3), np.zeros((0, 3))],  # NaN is a gap
     "raw": lambda array: [],  # unchecked, for speed, as its docstring says
     "free": lambda value: [],
@@ -80,6 +80,7 @@ KINDS = {
     "ids": lambda value: [None, 3.0, "text", [], [1.5], [-1], [99], [True], [[1, 2]], [None], np.ones(50, int)],
     "shape": lambda value: [None, 3, "text", (0,), (2.5,), (True,)],
 }
+WHOLE = {"whole", "whole or none", "count"}
 ARRAYS = {"matrix", "tokens", "scores", "draws", "pixels", "heat", "raw", "features"}
 
 
@@ -96,6 +97,11 @@ def forms(array, lists=True):
         found |= {"list": array.tolist(), "nothing masked": np.ma.masked_array(array)}
         found["other byte order"] = array.astype(array.dtype.newbyteorder())
     return found
+
+
+def small_integers(value):
+    """The same whole number in small types of NumPy's."""
+    return {kind: np.dtype(kind).type(value) for kind in ("int8", "uint8", "int64") if 0 <= value < 128}
 
 
 def sizes(array):
