@@ -6,6 +6,7 @@ import io
 import queue
 import random
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -187,11 +188,20 @@ def _dumps(value):
             # cloudpickle would send the mere name of a notebook's function with a cache
             if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == "__main__":
                 return _cached, (value.__wrapped__, value.cache_parameters())
+            # and a copy of a primitive of autograd, which says that it comes from there: a copy has no gradient
+            if getattr(value, "_is_autograd_primitive", False) and (home := _home(value)):
+                return getattr, (home, value.__name__)
             return super().reducer_override(value)
 
     buffer = io.BytesIO()
     Pickler(buffer).dump(value)
     return buffer.getvalue()
+
+
+def _home(function):
+    """The module that another process finds a function in under its name, or None: a notebook is none."""
+    modules = [module for module in list(sys.modules.values()) if getattr(module, "__name__", "__main__") != "__main__"]
+    return next((each for each in modules if getattr(each, "__dict__", {}).get(function.__name__) is function), None)
 
 
 def _cached(function, parameters):

@@ -1,5 +1,7 @@
 """The plainest task that needs attention, looking up a symbol's numbers, and one bare head that learns it."""
 
+from functools import partial
+
 import numpy as np
 
 from attn_utils.gradients import attend, squared_error
@@ -57,14 +59,19 @@ def train_head(params, scale=None, lr=0.01, seed=0, steps=200, **options):
     options   handed to fit(): weight_decay, on_step, betas
     """
     scale = 1 / np.sqrt(params["W_Q"].shape[1]) if scale is None else scale
-
-    def loss(params, asked, shown, V):
-        M = symbol_scores(params)  # (32, 32)
-        output, _ = attend(asked @ M, shown, V, scale=scale)  # (size, 1, 8): scores x W_Q (y W_K)^T
-        return squared_error(output, V[:, :1])
-
     options = {"rng": np.random.default_rng([seed, 1]), "progress": False} | options
-    return fit(loss, params, draw_lookups, steps, lr=lr, **options)
+    return fit(partial(head_error, scale=scale), params, draw_lookups, steps, lr=lr, **options)
+
+
+def head_error(params, asked, shown, V, scale):
+    """Mean squared error of a head on examples as from draw_lookups: the loss that train_head minimizes. One number.
+
+    params   as from start_head; differentiable in them by autograd
+    scale    what scores are multiplied by
+    """
+    M = symbol_scores(params)  # (32, 32)
+    output, _ = attend(asked @ M, shown, V, scale=scale)  # (size, 1, 8): scores x W_Q (y W_K)^T
+    return squared_error(output, V[:, :1])
 
 
 def symbol_scores(params):

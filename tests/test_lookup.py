@@ -7,6 +7,7 @@ from attn_utils import attention
 from attn_utils.lookup import (
     PLAIN_AVERAGING,
     draw_lookups,
+    head_error,
     spread_of_scores,
     start_head,
     symbol_scores,
@@ -35,6 +36,7 @@ def test_the_loss_is_that_of_attention_with_its_scale():
         output = attention(asked @ params["W_Q"], shown @ params["W_K"], V, scale=scale)[0]
         _, losses = train_head(params, scale, seed=3, steps=1)
         np.testing.assert_allclose(losses[0], ((output - V[:, :1]) ** 2).mean(), rtol=1e-5)
+    assert head_error(params, asked, shown, V, scale=0.25) == losses[0]
 
 
 def test_a_scaled_head_learns_and_its_start_is_not_changed():

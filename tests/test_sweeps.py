@@ -201,7 +201,10 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 import numpy as np
+from autograd import grad
+from autograd.numpy import tanh
 from attn_utils import softmax
+from attn_utils.gradients import squared_error
 from attn_utils.sweeps import grid, sweep
 
 POWER = 2
@@ -221,10 +224,14 @@ def now(value):
     def run(seed):
         return value
     return run
+def slope(seed):
+    return grad(lambda x: squared_error(tanh(x), 0 * x))(np.array([1.0, seed])).sum()
 for method in ("fork", "spawn", "forkserver"):
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
         POWER = 2
         assert sweep(run, grid(seed=range(4)), pool) == sweep(run, grid(seed=range(4)))
+        found = sweep(slope, grid(seed=range(4)), pool)
+        assert found == sweep(slope, grid(seed=range(4))), "primitives of autograd lost their gradients"
         POWER = 3
         def helper(x):
             return 10 * x ** POWER
