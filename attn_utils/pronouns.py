@@ -10,7 +10,7 @@ import numpy as np
 
 from attn_utils.glove import load_glove
 from attn_utils.gradients import attend, cross_entropy
-from attn_utils.inputs import is_whole
+from attn_utils.inputs import is_whole, real_number
 from attn_utils.tasks import (
     PRONOUN_ADJECTIVE,
     PRONOUN_IT,
@@ -162,9 +162,10 @@ def cut(*links):
     """
     mask = np.ones((N_TOKENS, N_TOKENS), dtype=bool)
     for link in links:
-        if len(link) != 2 or not all(is_whole(place, 0) and place < N_TOKENS for place in link):
+        places = link if isinstance(link, (tuple, list)) else ()
+        if len(places) != 2 or not all(is_whole(place, 0) and place < N_TOKENS for place in places):
             raise ValueError(f"link is {link!r}, expected (query, key), two places from 0 to 11, such as (8, 11).")
-        mask[link] = False
+        mask[tuple(places)] = False
     if not mask.any(axis=1).all():
         query = int(np.argmin(mask.any(axis=1)))
         raise ValueError(f"query {query} has no key left to look at. Leave it at least one link.")
@@ -200,8 +201,7 @@ def probe(words, ridge=1.0):
     animal if the adjective fits animals, else the other one. It is told where nouns and adjective stand.
     Raises ValueError for a ridge that is not positive.
     """
-    if not ridge > 0:
-        raise ValueError(f"ridge is {ridge!r}, expected a positive number, such as 1.")
+    real_number(ridge, "ridge", above=0, fix=", such as 1")
     noun = _ridge(words["animals"], words["places"], ridge)
     adjective = _ridge(words["animal_adjectives"], words["place_adjectives"], ridge)
 

@@ -20,7 +20,9 @@ from attn_utils import (
     intervals,
     labs,
     leading,
+    lookup,
     norms,
+    pronouns,
     scaled_dot_product,
     spectra,
     sweeps,
@@ -48,6 +50,7 @@ MACHINERY = {
     "unit_scale whole_number",
     "install": "check_pip last_words remedy",  # tests/test_install.py
     "lifeline": "lifeline python",  # tests/test_lifeline.py
+    "lookup": "head_error spread_of_scores symbol_scores train_head",  # chapter 2's own experiment: tests/test_lookup.py
     "norms": "root_mean_square row_dot",
     "outputs": "as_json asset in_kernel plain plain_sentence sentence show show_both show_widget unique_id",
     "pictures": "Picture check_figure check_legible close describe drawn_texts render",  # of figure and explore
@@ -57,6 +60,8 @@ MACHINERY = {
     "combine split_layers",
     "pretrained.reading": "as_equations identity",
     "progress": "Progress hidden_progress",
+    "pronouns": "accuracy by_similarity experiment famous first_layer first_weights one_layer row_of_it share_right start "
+    "strongest_other to_nouns two_layers vectors",  # chapter 1's own experiment: tests/test_pronouns.py
     "records": "from_text read_record remove_left_over to_text write_record",  # tests/test_records.py
     "sweeps": "Results",  # what sweep() returns
     "transformer": "as_floats attention_layer check_norm check_sizes combine grayed normal_weights project sigmoid_gate",
@@ -366,6 +371,22 @@ ROWS |= {
     ),
     ("tasks", "deal_adjectives"): Row(
         tasks.deal_adjectives, {"words": LISTS, "rng": rng}, {"words": "word lists", "rng": "rng"}, made=("rng",)
+    ),
+    ("lookup", "draw_lookups"): Row(
+        lookup.draw_lookups, {"rng": rng, "size": 2}, {"rng": "rng", "size": "whole"}, made=("rng",), refused={"size": [0]}
+    ),
+    ("lookup", "start_head"): Row(
+        lookup.start_head,
+        {"seed": 0, "d_k": 4, "shrink": 1.0},
+        {"seed": "free", "d_k": "whole", "shrink": "free"},
+        refused={"d_k": [0]},
+    ),
+    ("pronouns", "cut"): Row(lambda link: pronouns.cut(link), {"link": (8, 11)}, {"link": "free"}, refused={"link": [3, (8, 12), (8,), "ab"]}),
+    ("pronouns", "probe"): Row(
+        pronouns.probe,
+        {"words": LISTS, "ridge": 1.0},
+        {"words": "free", "ridge": "free"},
+        refused={"ridge": [0, -1.0, None, "1", np.nan]},
     ),
     ("tasks", "word_rows"): Row(
         tasks.word_rows,

@@ -147,5 +147,5 @@ def test_probe_learns_no_more_than_its_labels(run):
 
 @pytest.mark.parametrize("ridge", [0, -1, float("nan")])
 def test_a_ridge_is_positive(ridge):
-    with pytest.raises(ValueError, match="expected a positive number"):
+    with pytest.raises(ValueError, match="expected one finite number above 0, such as 1"):
         pronouns.probe(PRONOUN_WORDS, ridge)
