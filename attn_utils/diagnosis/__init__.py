@@ -8,7 +8,7 @@ What a Diagnosis offers, and what a report, a command or a page builds on:
 
     found.findings     list of Finding, alarms first. Each has kind, level ("alarm" or "note"), text, layer, head, heads
                        ([layer, head] pairs), state, number, threshold, source, advice, chapter (an address), sequences.
-                       str(finding) is its text and its advice. Layers and heads are counted from 1, state 0 is the input
+                       str(finding) is its text and its advice. Layers and heads count from 1; state 0 is the input
     found.alarms       those of level "alarm": what to act on; an empty list for a healthy model
     found.notes        list of str: what was recognized (causal, padding, a window) and what was left out
     found.collapsed, found.saturated    the short answers, True or False (.frozen is the old name of the second)

@@ -28,7 +28,8 @@ def to_numpy(array, name):
         array = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"{name} is of type {type(array).__name__}, expected an array of numbers, with rows of one length ({error})."
+            f"{name} is of type {type(array).__name__}, expected an array of numbers with rows of "
+            f"one length ({error})."
         ) from None
     if array.dtype.kind == "V" and "float" in array.dtype.name:  # bfloat16 of ml_dtypes, as JAX hands out
         array = array.astype(np.float32)

@@ -3,10 +3,12 @@
 import numpy as np
 
 PANELS = {
-    "survives": ("What survives of differences", "cividis"),
+    "survives_typically": ("What survives of differences", "cividis"),
     "entropy": ("Entropy (1 = uniform)", "cividis"),
     "sink": ("Weight on the strongest key", "cividis"),
 }
+LINES = {"survives_typically": ("survives of differences", "o-", "blue"), "entropy": ("entropy", "s-", "orange"),
+         "sink": ("strongest key", "^-", "green")}  # fmt: skip
 STATES = {"rest": ("outside one direction", "o-", "blue"), "spread": ("differs from the mean", "v-", "purple"),
           "cosine": ("mean cosine", "^-", "green")}  # fmt: skip
 
@@ -58,8 +60,7 @@ def _draw_lines(ax, found):
     from attn_utils.figures import COLORS
 
     depth = [layer["layer"] for layer in found.layers]
-    for name, color, style in (("survives", "blue", "o-"), ("entropy", "orange", "s-"), ("sink", "green", "^-")):
-        label = {"survives": "survives of differences", "entropy": "entropy", "sink": "strongest key"}[name]
+    for name, (label, style, color) in LINES.items():
         ax.plot(depth, np.clip([layer[name] for layer in found.layers], 0, 1), style, color=COLORS[color], label=label)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="layer", ylim=(-0.03, 1.03), title="Weights")

@@ -30,7 +30,7 @@ def read_file(path):
     """A dict of what a file holds: "weights", and where they are there "states", "values", "mask" and "tokens"."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}, expected a .npy, .npz or .safetensors with attention weights.")
+        raise ValueError(f"there is no file {str(path)!r}, expected .npy, .npz or .safetensors with attention weights.")
     try:
         if path.suffix == ".npy":
             return {"weights": np.load(path, mmap_mode="r", allow_pickle=False)}

@@ -29,8 +29,8 @@ def measure_head(blocks, shape, may_see, self_attention=True, V=None, scale_rows
     V               (n_keys, d_v) values of this head, or None
     scale_rows      divide each row by its sum first: of weights with a sink that is not in the matrix
 
-    survives            norm of (I - P) A (I - P): what can survive of the differences between tokens
-    survives_typically  the same in the root mean square over random values
+    survives            norm of (I - P) A (I - P): the most that a difference between tokens is scaled by
+    survives_typically  the same in the root mean square over random values: 1 for a permutation, 0 for plain averaging
     entropy             mean over rows with a choice of entropy / ln(number of keys that the query may see)
     evenness_lost       mean of ln(that number) - entropy, in nats: 0 is uniform; s^2 / 2 for scores of small spread s
     top                 mean over rows of the largest weight: 1 copies one value

@@ -16,6 +16,9 @@ from attn_utils.diagnosis.files import is_path, read_file
 
 NAMES = {"layers": "layers", "layer": "layers", "heads": "heads", "head": "heads", "batch": "batch",
          "sequences": "batch", "sequence": "batch", "examples": "batch"}  # fmt: skip
+ENTRIES = {"attentions": "weights", "weights": "weights", "hidden_states": "states", "states": "states",
+           "hidden": "states", "values": "values", "mask": "mask", "attention_mask": "mask",
+           "tokens": "tokens"}  # fmt: skip
 EAGER = (
     "Ask for the weights: output_attentions=True, and load the model with attn_implementation='eager', since fused "
     "attention (sdpa, flash) never forms them; in PyTorch call attention with need_weights=True and "
@@ -114,9 +117,7 @@ def _of_transformers(output):
 
 
 def _of_dict(given):
-    names = {"attentions": "weights", "weights": "weights", "hidden_states": "states", "states": "states",
-             "hidden": "states", "values": "values", "mask": "mask", "attention_mask": "mask", "tokens": "tokens"}  # fmt: skip
-    found = {names[name]: value for name, value in given.items() if name in names}
+    found = {ENTRIES[name]: value for name, value in given.items() if name in ENTRIES}
     if "weights" not in found:
         raise ValueError(
             f"the dict has {', '.join(map(str, given)) or 'no entries'}, expected 'attentions' or 'weights', and "
@@ -189,8 +190,8 @@ def _checked(array, number):
     shape = shape_of(array)
     if len(shape) < 2 or 0 in shape or len(shape) > 5:
         raise ValueError(
-            f"the weights of layer {number} have shape {shape}, expected (n_queries, n_keys) with axes for heads, batch "
-            "and layers in front, none of them empty."
+            f"the weights of layer {number} have shape {shape}, expected (n_queries, n_keys) with axes for heads, "
+            "batch and layers in front, none of them empty."
         )
     return array
 
@@ -285,7 +286,10 @@ def _refuse(shape, readings, more=""):
     tail = "queries, keys"
     shown = " or ".join(f"({', '.join([*reading.split(), tail])})" for reading in readings)
     ways = " or ".join(f"axes={reading!r}" for reading in readings)
-    raise ValueError(f"an array of shape {shape}{more} can be read as {shown}, and the numbers do not say. Pass {ways}.")
+    raise ValueError(
+        f"an array of shape {shape}{more} can be read as {shown}, and its numbers do not say which. "
+        f"Pass {ways}."
+    )
 
 
 def _check_layers(layers):
@@ -294,8 +298,9 @@ def _check_layers(layers):
     if len(many) > 1:
         raise ValueError(f"the layers hold {sorted(many)} sequences, expected the same number in all.")
     if len({layer.shape for layer in layers}) > 1:
+        sizes = [layer.shape[0] if len(set(layer.shape)) == 1 else layer.shape for layer in layers]
         raise ValueError(
-            f"the layers have T = {[layer.shape[0] if layer.shape[0] == layer.shape[1] else layer.shape for layer in layers]}, "
+            f"the layers have T = {sizes}, "
             "expected the same number of tokens in all. Diagnose layers of differing T one by one."
         )
 
@@ -338,7 +343,7 @@ def _state(state, number, n_sequences, layer):
         one = state if len(shape) == 2 else state[sequence if shape[0] > 1 else 0]
         found = to_numpy(one[...] if isinstance(one, _Slice) else one, name)
         if not np.isfinite(found).all():
-            raise ValueError(f"{name} contains NaN or inf, expected finite numbers. Look for where they arise upstream.")
+            raise ValueError(f"{name} contains NaN or inf, expected finite numbers. Look for where they arise.")
         return found
 
     return get
@@ -357,7 +362,7 @@ def _values(values, layers):
         if one.shape[0] != layer.shape[1] or layer.n_heads % one.n_heads:
             raise ValueError(
                 f"the values of layer {i} have shape {shape_of(array)}, and the weights {layer.n_heads} heads of "
-                f"{layer.shape[1]} keys: expected (heads, keys, features), with a batch axis where the weights have one."
+                f"{layer.shape[1]} keys: expected (heads, keys, features), and a batch axis where the weights have one."
             )
         found.append(one)
     return found

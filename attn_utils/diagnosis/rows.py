@@ -1,4 +1,4 @@
-"""What rows of weights sum to, and what it means where that is not one: dropout, a hidden sink, a gate, or no weights."""
+"""What rows of weights sum to, and what it means where that is not one: dropout, a hidden sink, a gate, no weights."""
 
 from dataclasses import dataclass
 

@@ -51,7 +51,7 @@ class _four_axes:
         at = ((), (head,), (layer, head))[self.lead]
         found = to_numpy(self.array[at] if at else self.array, self.name).astype(np.float32, copy=False)
         if not np.isfinite(found).all():
-            raise ValueError(f"{self.name} of layer {layer + 1} and head {head + 1} contain NaN or inf, expected finite.")
+            raise ValueError(f"{self.name} of layer {layer + 1} and head {head + 1} contain NaN or inf.")
         return found
 
 

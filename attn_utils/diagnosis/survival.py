@@ -2,9 +2,9 @@
 
 With P = 11^T / T and rows that sum to one, A P = P, and so (I - P) A V = (I - P) A (I - P) V: of the values, only what
 differs between tokens reaches the differences between outputs, for causal and for any other weights. The norm of
-(I - P) A (I - P) is the share that can survive at most; its Frobenius norm over sqrt(T - 1) is the share that survives
-on average over random values. Neither is the spectral gap: that of a head with a sink is large, though differences
-survive it.
+(I - P) A (I - P) is the largest factor by which any difference is scaled (above 1 where few tokens are passed on to
+many); its Frobenius norm over sqrt(T - 1) is the factor for random values, in the root mean square. Neither is the
+spectral gap: that of a head with a sink is large, though differences survive it.
 """
 
 import numpy as np

@@ -78,7 +78,7 @@ def _about_uniform(layers, with_states, collapsed):
             text += f", and at most {_small(worst)} of the differences between tokens gets through"
         advice = ""
         if alarm and not with_states:
-            advice = f"Without a skip connection the tokens are alike after such a layer; pass the states to see. {SKIP}"
+            advice = f"Without a skip connection tokens are alike after such a layer; pass the states to see. {SKIP}"
         yield make_finding("uniform", "alarm" if alarm else "note", text + ".", "uniform", **_places(members),
                            number=_spread(members), advice=advice)  # fmt: skip
 
@@ -93,7 +93,7 @@ def _about_saturation(layers):
             f"{_small(entropy)} of the largest possible, where {low:g} is the bound), and the softmax passes hardly "
             "any gradient."
         )
-        advice = "Make the scores smaller: scale by 1/sqrt(d_k), normalize queries and keys, warm up, or lower the rate."
+        advice = "Make the scores smaller: scale by 1/sqrt(d_k), normalize queries and keys, or lower the rate."
         yield make_finding("saturated", "alarm", text, "saturated", **_places(whole), number=entropy, advice=advice)
     if single:
         text = f"Single heads look at one key per query: {_where(single, jobs=True)}."
