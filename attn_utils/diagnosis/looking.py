@@ -4,7 +4,7 @@ import numpy as np
 
 from attn_utils.diagnosis.diagnosis import Diagnosis, gather
 from attn_utils.diagnosis.measures import measure_head, rows_of
-from attn_utils.diagnosis.patterns import Pattern, from_mask, recognize
+from attn_utils.diagnosis.patterns import from_mask, recognize
 from attn_utils.diagnosis.reading import read
 from attn_utils.diagnosis.rows import examine_rows
 from attn_utils.diagnosis.states import measure_state
@@ -69,7 +69,8 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
                         kept[number, head + 1] = shrink(pattern.cut(A), pictures)
                     done += 1
                     bar.show(done, f"head {done} of {work}")
-                layers[one].append(_summary(number, heads, pattern, layer))
+                words = list(pattern.words)
+                layers[one].append(_summary(number, heads, pattern.kind, pattern.causal, words, layer.shape))
                 drawn[one] |= kept
             layer.let_go()
     results = []
@@ -90,15 +91,15 @@ def _sequences(sequence, many):
 
 
 def _pattern(layer, one, found, number):
-    if found.mask is not None:
-        return from_mask(found.mask, layer.shape, one, found.n_sequences, number)
     every = layer.n_heads if max(layer.shape) <= 512 else min(layer.n_heads, SAMPLE)
     heads = sorted({round(i) for i in np.linspace(0, layer.n_heads - 1, every)})
     support = np.zeros(layer.shape, bool)
     for head in heads:
-        A = _matrix(layer, one, head, number, None)
+        A = _matrix(layer, one, head, number, None) if found.mask is None else np.nan_to_num(layer.head(one, head))
         support |= A != 0
-    return recognize(support, A)
+    if found.mask is None:
+        return recognize(support, A)
+    return from_mask(found.mask, support, A, one, found.n_sequences)
 
 
 def _matrix(layer, one, head, number, pattern):
@@ -148,16 +149,15 @@ def _check_mask(A, pattern, name, head):
         )
 
 
-def _summary(number, heads, pattern, layer):
+def _summary(number, heads, kind, causal, words, shape):
     """One layer's dict: its heads and their means."""
-    causal = pattern.kind in ("causal", "windowed", "prefix") and not pattern.see[0, -1]
     means = {}
     for name in ("entropy", "survives", "survives_typically", "gap", "sink"):
         values = np.array([head[name] for head in heads], float)
         means[name] = float(np.nanmean(values)) if np.isfinite(values).any() else np.nan
-    words = {"kind": pattern.kind, "causal": bool(causal), "words": list(pattern.words)}
-    return {"layer": number, "T": layer.shape[0], "n_keys": layer.shape[1], "n_heads": len(heads), "pattern": words,
-            **means, "heads": heads}  # fmt: skip
+    pattern = {"kind": kind, "causal": bool(causal), "words": words}
+    return {"layer": number, "T": shape[0], "n_keys": shape[1], "n_heads": len(heads), "pattern": pattern, **means,
+            "heads": heads}  # fmt: skip
 
 
 def _look_at_pairs(pairs, causal, work, progress):
@@ -174,15 +174,8 @@ def _look_at_pairs(pairs, causal, work, progress):
             bar.show(done, f"head {done} of {work}")
     found = []
     for number, (heads, (n, m)) in layers.items():
-        kind = "causal" if causal else "full"
-        pattern = Pattern(kind, np.arange(n), np.arange(m), np.zeros((1, 1), bool) if causal else None, [])
-        found.append(_summary(number, heads, pattern, _Shape((n, m))))
+        found.append(_summary(number, heads, "causal" if causal else "full", causal, [], (n, m)))
     return Diagnosis(found, [])
-
-
-class _Shape:
-    def __init__(self, shape):
-        self.shape = shape
 
 
 def shrink(A, n):

@@ -33,6 +33,14 @@ class Pattern:
     words: list = field(default_factory=list)
 
     @property
+    def causal(self):
+        """Whether no query sees a later key."""
+        if self.see is None:
+            return False
+        n, m = self.see.shape
+        return m >= n and m > 1 and not self.see[~np.tri(n, m, m - n, dtype=bool)].any()
+
+    @property
     def may_see(self):
         """(n,) how many keys each query may see."""
         return np.full(len(self.queries), len(self.keys)) if self.see is None else self.see.sum(-1)
@@ -62,14 +70,14 @@ def recognize(support, example):
     return Pattern(kind, queries, keys, see, words)
 
 
-def from_mask(mask, shape, sequence, n_sequences, layer):
-    """The Pattern of a mask that was given.
+def from_mask(mask, support, example, sequence, n_sequences):
+    """The Pattern of a mask that was given; what a tokenizer's leaves open is recognized as without it.
 
     mask  boolean with True where a query may look; additive, with 0 there and large negative numbers elsewhere; or a
           tokenizer's, of 1 for tokens and 0 for padding, (n_keys,) or (n_sequences, n_keys)
     """
     mask = to_numpy(mask, "mask")
-    n, m = shape
+    n, m = shape = support.shape
     if _is_tokenizers(mask, shape, n_sequences):
         real = mask if mask.ndim == 1 else mask[sequence if len(mask) > 1 else 0]
         keys = np.flatnonzero(real > 0)
@@ -77,7 +85,8 @@ def from_mask(mask, shape, sequence, n_sequences, layer):
         if not len(keys):
             raise ValueError("the mask marks every token as padding, expected at least one 1. Is it turned around?")
         words = [f"{m - len(keys)} padded {_plural(m - len(keys))}, as the mask says, are left out"] * (len(keys) < m)
-        return Pattern("full", queries, keys, None, words)
+        kind, see, more = _shape_of_pattern(support[np.ix_(queries, keys)], example[np.ix_(queries, keys)])
+        return Pattern(kind, queries, keys, see, more + words)
     see = _places(mask, shape, sequence)
     queries, keys = np.flatnonzero(see.any(-1)), np.flatnonzero(see.any(-2))
     words = [f"{n - len(queries)} queries may see nothing, as the mask says, and are left out"] * (len(queries) < n)
@@ -128,7 +137,7 @@ def _padding(support, example):
     last = np.where(dead, -1, n - 1 - np.argmax(support[::-1], axis=0))  # the last query that looks at each key
     reach = np.maximum.accumulate(last)  # up to each key
     starts = [p for p in range(1, n - right - 1) if reach[p - 1] < p]
-    left = starts[0] if starts else 0
+    left = int(np.argmin(dead)) or (starts[0] if starts else 0)
     if left and not _odd_rows(support[:left], example[:left], dead[:left]):
         left = 0
     inner = support[left : n - right, left : n - right]

@@ -5,7 +5,7 @@ import numpy as np
 from attn_utils.diagnosis.arrays import is_array, shape_of, to_numpy
 from attn_utils.inputs import check_scale
 
-CELLS = 8_000_000  # weights that exist at a time
+CELLS = 4_000_000  # weights that exist at a time
 
 
 def read_pairs(queries, keys, causal, scale, look, progress):
