@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from lint import ROOT, RULES, load, stored_notebooks
+from lint import RULES, load, stored_notebooks
 from lint.notebook import Cell
 from lint.numbers import Shown, bindings, fault, stated, telling, with_what_is_near
 from notebook_cells import (

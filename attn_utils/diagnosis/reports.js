@@ -76,10 +76,10 @@
   // Rows are low where there are many of them, and squares where the patterns are shown.
   function fit() {
     const pictures = measure === 'pattern', room = grid.parentElement.parentElement.clientWidth;
-    const free = (narrow.matches ? room : Math.min(room - 320, 640)) - 26;
-    const wide = Math.max(3, Math.min(Math.floor(free / widest) - 1, pictures ? 48 : 40));
+    const free = (narrow.matches ? room : Math.min(room - 320, 640)) - 20;
+    const wide = Math.max(3, Math.min(free / widest - 1, pictures ? 48 : 40));
     const high = pictures ? wide : Math.min(Math.max(wide, 10), layers.length <= 16 ? 26 : layers.length <= 40 ? 15 : 10);
-    grid.style.gridTemplateColumns = '24px repeat(' + widest + ', ' + wide + 'px)';
+    grid.style.gridTemplateColumns = '19px repeat(' + widest + ', ' + wide + 'px)';
     grid.style.gridTemplateRows = 'auto repeat(' + layers.length + ', ' + high + 'px)';
   }
 
