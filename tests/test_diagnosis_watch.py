@@ -25,7 +25,7 @@ def test_the_numbers_are_those_of_diagnose(causal, seed):
     for name in ("entropy", "evenness_lost", "survives_typically", "sink"):
         means = [np.mean([head[name] for head in layer["heads"]]) for layer in found.layers]
         assert seen.numbers[name][0] == pytest.approx(means, rel=1e-5), name
-    assert seen.numbers["rest"][0] == pytest.approx([state["rest"] for state in found.states], rel=1e-5)
+    assert seen.numbers["rest"][0] == pytest.approx(found.states[-1]["rest"], rel=0.01)
 
 
 def test_it_looks_at_a_sample_of_heads_and_of_steps():
@@ -48,7 +48,7 @@ def test_it_looks_at_a_sample_of_heads_and_of_steps():
     for step in range(1, 11):
         seen(step, None)
     assert seen.steps == [1, 5, 10] and set(asked) == {0, 16, 31}
-    assert seen.numbers["entropy"].shape == (3, 1) and seen.numbers["rest"].shape == (3, 0)
+    assert seen.numbers["entropy"].shape == (3, 1) and np.isnan(seen.numbers["rest"]).all()
 
 
 def test_entropy_collapse_is_raised_once_and_can_end_a_training():
@@ -106,6 +106,30 @@ def test_fit_calls_it_and_learns_the_same():
     seen = watch(lambda params: classifier(params, X[:1], norm=rms_norm)[1], every=3)
     np.testing.assert_array_equal(train(seen), train(None))
     assert seen.steps == [1, 3, 6] and seen.numbers["entropy"].shape == (3, 2)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.03, 0.3])
+def test_what_little_is_left_of_the_tokens_is_measured_well(size):
+    X = np.ones((20, 32)) + size * gauss(20, 32)
+    X[3] *= 1e4  # one massive token, which diagnose() leaves out as well
+    seen = watch(lambda model: (drawn(T=20), [X]), every=1)
+    seen(1, None)
+    assert seen.numbers["rest"][0] == pytest.approx(diagnose(drawn(T=20), [X]).states[0]["rest"], rel=1e-3)
+
+
+def test_a_look_decomposes_no_matrix(monkeypatch):
+    """The threads of LAPACK took 0.2 s for one look on a machine that was busy training, where a look takes 2 ms."""
+    for name in ("eigvalsh", "eigh", "svd"):
+        monkeypatch.setattr(np.linalg, name, None)
+    seen = watch(lambda model: (drawn(T=64), [gauss(64, 128)]), every=1)
+    seen(1, None)
+    assert 0 < seen.numbers["rest"][0] < 1
+
+
+def test_tokens_of_zeros_are_no_number():
+    seen = watch(lambda model: (drawn(), [np.zeros((8, 16))]), every=1)
+    seen(1, None)
+    assert np.isnan(seen.numbers["rest"]).all() and "rest" not in str(seen)
 
 
 def test_before_the_first_look_it_says_so():

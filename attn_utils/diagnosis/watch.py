@@ -17,6 +17,7 @@ from attn_utils.diagnosis.verdicts import is_saturated
 from attn_utils.inputs import whole_number
 
 NUMBERS = ("entropy", "evenness_lost", "survives_typically", "sink", "rest")
+PASSES = 100  # of the power iteration, at most
 SHARE = 0.5  # of a layer's sampled heads: above it, the layer is called saturated
 
 
@@ -30,8 +31,8 @@ def watch(look, every=10, heads=4, on_alarm=None):
     on_alarm  called as on_alarm(step, sentence) when an alarm is raised first; returning True ends a training of fit()
 
     Returns a Watch. Its .steps and .numbers hold what was seen: numbers["entropy"] is (looks, layers), and so are
-    evenness_lost, survives_typically and sink, means over the sampled heads as diagnose() defines them; "rest" is
-    (looks, states), empty where no states were returned. Its .alarms are (step, sentence), each raised once.
+    evenness_lost, survives_typically and sink, means over the sampled heads as diagnose() defines them; "rest" is that
+    of the last state, (looks,), NaN where no states were returned. Its .alarms are (step, sentence), each raised once.
     Raises ValueError for a number that is none, and whatever diagnose() refuses in what look returns.
     """
     if not callable(look):
@@ -55,16 +56,16 @@ class Watch:
             return False
         found = read(self._shown(model))
         row = [_numbers(self._sample(layer), self._seen(i, layer)) for i, layer in enumerate(found.layers)]
-        rest = [_rest(state(0)) for state in found.states]
+        rest = _rest(found.states[-1](0)) if found.states else np.nan
         self.steps.append(step)
-        self._rows.append((np.array(row), np.array(rest)))
+        self._rows.append((np.array(row), rest))
         return self._judge(step, np.array(row), rest)
 
     @property
     def numbers(self):
-        """A dict of arrays (looks, layers), and "rest", (looks, states)."""
+        """A dict of arrays (looks, layers), and "rest", (looks,)."""
         if not self._rows:
-            return {name: np.empty((0, 0)) for name in NUMBERS}
+            return {name: np.empty((0, 0)) for name in NUMBERS[:-1]} | {"rest": np.empty(0)}
         table = np.array([row for row, _ in self._rows])  # (looks, layers, numbers)
         found = {name: table[:, :, i] for i, name in enumerate(NUMBERS[:-1])}
         return found | {"rest": np.array([rest for _, rest in self._rows])}
@@ -74,10 +75,10 @@ class Watch:
             return f"Nothing was seen yet: it is called as seen(step, model), and looks every {self.every} steps."
         lines = [f"- Step {step}: {sentence}" for step, sentence in self.alarms]
         lines = lines or [f"- No alarm in {len(self.steps)} looks, at steps {self.steps[0]} to {self.steps[-1]}."]
-        last = {name: values[-1] for name, values in self.numbers.items() if values.shape[1]}
+        last = {name: values[-1] for name, values in self.numbers.items() if np.isfinite(values[-1]).any()}
         last.pop("evenness_lost")
-        words = ", ".join(f"{name} {values.min():.2g} to {values.max():.2g}" for name, values in last.items())
-        return "\n".join([*lines, f"- At step {self.steps[-1]}, over layers: {words}."])
+        words = ", ".join(f"{name} {_from_to(values)}" for name, values in last.items())
+        return "\n".join([*lines, f"- At step {self.steps[-1]}, {words}."])
 
     __repr__ = __str__
 
@@ -114,6 +115,11 @@ class Watch:
         return end
 
 
+def _from_to(values):
+    low, high = f"{np.nanmin(values):.2g}", f"{np.nanmax(values):.2g}"
+    return low if low == high else f"{low} to {high}"
+
+
 def _numbers(A, may_see):
     """The numbers of one layer, means over the sampled heads (measures.py defines them), and the saturated share."""
     A = A.astype(np.float64)[:, may_see > 0]  # (heads, n, n_keys)
@@ -133,14 +139,26 @@ def _numbers(A, may_see):
 
 
 def _rest(X):
-    """The share of the tokens, each scaled to length 1, outside the direction that they share most."""
+    """The share of the tokens, each scaled to length 1, outside the direction that they share most.
+
+    By power iteration without BLAS, whose threads take ten times as long on a machine that is busy training. Exact to
+    a percent, and to more digits where little is left.
+    """
     X = X.astype(np.float64)
     size = np.linalg.norm(X, axis=-1)
-    light = size <= 10 * np.median(size)
-    X = X[light if light.sum() > 1 else slice(None)]
-    X = X / np.maximum(np.linalg.norm(X, axis=-1, keepdims=True), 1e-300)
-    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
-    return float(np.sqrt(max(1 - np.linalg.eigvalsh(gram)[-1] / max(np.trace(gram), 1e-300), 0)))
+    light = (size > 0) & (size <= 10 * np.median(size))
+    if not light.any():
+        return np.nan
+    X = X[light] / size[light, None]  # (tokens, d)
+    way, share = X[0] + X.mean(0), 0.0
+    for _ in range(PASSES):
+        along = np.einsum("td,d->t", X, way)
+        before, share = share, float((along**2).mean() / (way**2).sum())
+        if share - before < 1e-6 * share:
+            break
+        way = np.einsum("td,t->d", X, along)
+    away = X - np.outer(np.einsum("td,d->t", X, way), way) / (way**2).sum()
+    return float(np.sqrt((away**2).sum(-1).mean()))
 
 
 def _alarms(row, rest):
@@ -153,8 +171,8 @@ def _alarms(row, rest):
             "queries and keys, or lower the rate."
         )
     bound = THRESHOLDS["rest"].bound
-    if rest and rest[-1] < bound:
+    if rest < bound:
         yield "collapse", -1, (
-            f"rank collapse at the last state: {rest[-1]:.2g} of the tokens lies outside one direction, below "
+            f"rank collapse at the last state: {rest:.2g} of the tokens lies outside one direction, below "
             f"{bound:g}."
         )
