@@ -121,6 +121,13 @@ def test_without_pictures_there_is_no_choice_of_them():
     assert not page.find("input", value="pattern")
 
 
+def test_a_number_that_rounding_made_is_only_tiny():
+    found = diagnosed()
+    found.findings = [replace(found.findings[0], number=7.57e-17, threshold=12000.0)]
+    words = page_of(found).select_one(".card dl").get_text(" ")
+    assert "below 0.0001" in words and "12,000" in words and "e-17" not in words
+
+
 def test_numbers_that_are_not_known_are_left_out():
     found = diagnosed()
     found.layers[0]["heads"][0] |= {"entropy": np.nan, "sink": np.inf}

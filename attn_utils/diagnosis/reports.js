@@ -282,7 +282,7 @@
       axis.append(label);
     }
     const longest = Math.max(...[...axis.children].map(label => label.textContent.length));
-    axis.style[which === 'rows' ? 'width' : 'height'] = tokens ? Math.min(7 * longest + 10, 88) + 'px' : '';
+    axis.style[which === 'rows' ? 'width' : 'height'] = tokens ? Math.min(7 * longest + 14, 88) + 'px' : '';
     return axis;
   }
 

@@ -168,7 +168,9 @@ def _card(finding, number):
 
 
 def _number(value):
-    """Three digits, as the book writes them; powers of ten where there are many."""
+    """Three digits, as the book writes them; powers of ten where there are many; what rounding makes is only tiny."""
+    if 0 < abs(value) < 1e-4:
+        return "below 0.0001"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
