@@ -58,6 +58,12 @@ class Diagnosis:
 
         return draw(self)
 
+    def report(self, path=None, title=None):
+        """One HTML page to send to a colleague, as text, and as a file where a path is given: write_report()."""
+        from attn_utils.diagnosis.reports import write_report
+
+        return write_report(self, path, title)
+
 
 def gather(results, numbers):
     """One Diagnosis over the sequences of a batch: means and ranges, and findings with the sequences that show them."""
