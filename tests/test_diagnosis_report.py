@@ -105,7 +105,8 @@ def test_every_head_is_there_with_its_numbers():
             assert shown["at"] == head["sink_at"]
             assert sum(weight for *_, weight in shown["profile"]) == pytest.approx(1, abs=1e-3)
     assert "to_next" not in data["measures"], "no causal head looks ahead"
-    assert data["findings"] == [finding.heads for finding in found.findings]
+    assert [one["heads"] for one in data["findings"]] == [finding.heads for finding in found.findings]
+    assert {one["shows"] for one in data["findings"]} <= {None, *data["measures"]}
 
 
 def test_a_pattern_is_stored_as_roots():

@@ -297,14 +297,19 @@
     button.hidden = false;
     button.setAttribute('aria-pressed', 'false');
     button.addEventListener('click', () => {
-      const on = button.getAttribute('aria-pressed') !== 'true', places = data.findings[button.dataset.finding];
+      const on = button.getAttribute('aria-pressed') !== 'true', finding = data.findings[button.dataset.finding];
       document.querySelectorAll('.mark').forEach(other => other.setAttribute('aria-pressed', 'false'));
       button.setAttribute('aria-pressed', String(on));
-      marked = new Set(on ? places.map(String) : []);
+      marked = new Set(on ? finding.heads.map(String) : []);
+      const choice = document.querySelector('input[value="' + finding.shows + '"]');
+      if (on && choice) {
+        choice.checked = true;
+        measure = finding.shows;
+      }
       paint();
       if (!on) return;
       held = true;
-      choose(places[0][0] - 1, places[0][1] - 1, false);
+      choose(finding.heads[0][0] - 1, finding.heads[0][1] - 1, false);
       document.getElementById('map').scrollIntoView();
     });
   }

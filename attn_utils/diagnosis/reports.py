@@ -37,6 +37,7 @@ NUMBERS = {  # what is said of one head beside the map's numbers
     "value_sink_size": "size of that key's value (1 = median)",
     "survives_values": "differences of its values that survive",
 }
+SHOWS = {"sink": "sink", "saturated": "entropy", "uniform": "entropy", "same": "survives_typically"}  # kind -> map
 STATES = {
     "rest": "outside one direction",
     "spread": "differs from the mean",
@@ -303,7 +304,7 @@ def _data(found):
         "numbers": NUMBERS,
         "longest": longest,
         "layers": [[_head(head, names) for head in layer["heads"]] for layer in found.layers],
-        "findings": [finding.heads for finding in found.findings],
+        "findings": [{"heads": finding.heads, "shows": SHOWS.get(finding.kind)} for finding in found.findings],
         "pictures": {f"{layer},{head}": _picture(cells) for (layer, head), cells in found.pictures.items()},
         "tokens": _axis_tokens(found),
         "sizes": [[layer["T"], layer["n_keys"]] for layer in found.layers],

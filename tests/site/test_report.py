@@ -116,6 +116,7 @@ def test_a_finding_shows_its_heads(visit):
     sink = page.locator(".card", has_text="Attention sink").first
     sink.locator("button").click()
     assert sink.locator("button").get_attribute("aria-pressed") == "true"
+    assert page.locator("input[value=sink]").is_checked()
     bright = page.locator(".cell:not(.dim)").count()
     assert 150 < bright < 1024
     sink.locator("button").click()
