@@ -39,9 +39,8 @@ class Diagnosis:
 
     def _given(self):
         heads = sum(layer["n_heads"] for layer in self.layers)
-        many = f"weights of {heads} {'head' if heads == 1 else 'heads'} in {len(self.layers)} layers"
-        many = many.replace("1 layers", "1 layer") if len(self.layers) == 1 else many
-        return f"{many}, {len(self.states)} states" if self.states else f"{many}; no states"
+        weights = f"weights of {_count(heads, 'head')} in {_count(len(self.layers), 'layer')}"
+        return f"{weights}, {_count(len(self.states), 'state')}" if self.states else f"{weights}; no states"
 
     def to_dict(self):
         """Everything but the pictures, as what json.dumps takes."""
@@ -63,6 +62,10 @@ class Diagnosis:
         from attn_utils.diagnosis.reports import write_report
 
         return write_report(self, path, title)
+
+
+def _count(many, what):
+    return f"{many} {what}" + ("" if many == 1 else "s")
 
 
 def gather(results, numbers):

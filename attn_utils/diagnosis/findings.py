@@ -14,7 +14,7 @@ class Threshold(NamedTuple):
     source: str
 
 
-OURS = "ours, drawn on the corpus of tests/data/diagnosis.json"
+OURS = "ours, drawn on the models of the corpus (attn_utils.diagnosis.corpus)"
 THRESHOLDS = {
     "rest": Threshold(
         0.05,
@@ -22,8 +22,8 @@ THRESHOLDS = {
         OURS + "; the residual is that of Dong et al. (2021)",
     ),
     "uniform": Threshold(
-        0.02,
-        "below .02, the scores of a row vary by less than a fiftieth, and the weights are an average",
+        0.015,
+        "below .015, the scores of a row hardly vary, and the weights are a plain average",
         OURS,
     ),
     "saturated": Threshold(

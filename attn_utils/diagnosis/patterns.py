@@ -61,6 +61,8 @@ def recognize(support, example):
     """
     n, m = support.shape
     left, right = _padding(support, example) if n == m else (0, 0)
+    if not support.any():
+        return Pattern("full", np.arange(n), np.arange(m))
     queries = keys = np.arange(n) if n != m else np.arange(left, n - right)
     keys = np.arange(m) if n != m else keys
     inner = support[np.ix_(queries, keys)]

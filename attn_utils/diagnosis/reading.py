@@ -170,7 +170,7 @@ def _list_of_layers(weights):
     weights = _rows_as_array(weights)
     if isinstance(weights, (list, tuple)):
         if not weights:
-            raise ValueError("there are no weights: the list is empty, expected one array for each layer.")
+            raise ValueError(f"there are no weights: the list is empty, expected one array for each layer. {EAGER}")
         for i, layer in enumerate(weights, 1):
             if layer is None:
                 raise ValueError(f"the weights of layer {i} are None, expected an array. {EAGER}")
@@ -352,7 +352,8 @@ def _state(state, number, n_sequences, layer):
 def _values(values, layers):
     """The values as Layers, one for each layer of weights, with heads shared where there are fewer."""
     if not isinstance(values, (list, tuple)):
-        values = [values] if len(layers) == 1 else [_Slice(values, i) for i in range(shape_of(values)[0])]
+        deep = len(shape_of(values)) > len(layers[0].axes) + 2
+        values = [_Slice(values, i) for i in range(shape_of(values)[0])] if deep else [values]
     if len(values) != len(layers):
         raise ValueError(f"there are values of {len(values)} layers and weights of {len(layers)}, expected as many.")
     found = []

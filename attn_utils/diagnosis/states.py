@@ -16,7 +16,7 @@ def measure_state(X):
     spread           share that differs between tokens, ||X - mean|| / ||X||
     cosine           mean cosine over pairs of tokens
     rest             share of the tokens, each scaled to length 1, outside the one direction that they share most:
-                     0 where all lie on one line. Norms inside the model scale tokens so, and one huge token hides none
+                     0 where all lie on one line. Norms inside the model scale tokens so. Heavy tokens are left out
     stable_rank, stable_rank_gram, condition    as in attn_utils.spectra
     weak_directions  largest singular value over the one that 90 % of the directions reach, of different tokens scaled
                      to length 1: one direction that a LayerNorm empties, or a token that occurs twice, does not count
@@ -37,7 +37,7 @@ def measure_state(X):
         found |= {"spread": float(token_spread(X)), "cosine": float(token_cosine(X))}
     else:
         found |= {"spread": np.nan, "cosine": np.nan}
-    found |= _ranks(X, units)
+    found |= _ranks(X, units, units[~heavy] if len(X) - heavy.sum() > 1 else units)
     found |= {"massive": _massive(X, scale), "heavy_tokens": (np.flatnonzero(heavy) + 1).tolist()}
     found["outlier_features"] = _outlier_features(X[~heavy])
     return found
@@ -48,20 +48,18 @@ def _nothing():
     return {"zero": True, "massive": None, "heavy_tokens": [], "outlier_features": []} | dict.fromkeys(names, np.nan)
 
 
-def _ranks(X, units):
+def _ranks(X, units, light):
     """What the singular values say."""
-    if len(X) > MOST:
-        some = np.linspace(0, len(X) - 1, MOST).astype(int)
-        X, units = X[some], units[some]
+    X, units, light = (A[np.linspace(0, len(A) - 1, min(len(A), MOST)).astype(int)] for A in (X, units, light))
     values = np.linalg.svd(X, compute_uv=False)
     first, last = values[0], values[-1]
     sound = last > first * max(X.shape) * np.finfo(X.dtype).eps
     distinct = np.unique(units.round(12), axis=0)
     own = np.linalg.svd(distinct, compute_uv=False)
-    all_own = np.linalg.svd(units, compute_uv=False)[0] ** 2 / max((units**2).sum(), 1e-300)
+    first_of_light = np.linalg.svd(light, compute_uv=False)[0] ** 2 / max((light**2).sum(), 1e-300)
     weak = own[max(int(np.ceil(0.9 * len(own))) - 1, 0)]
     return {
-        "rest": float(np.sqrt(max(1 - all_own, 0))) if len(X) > 1 else np.nan,
+        "rest": float(np.sqrt(max(1 - first_of_light, 0))) if len(X) > 1 else np.nan,
         "stable_rank": float((values**2).sum() / first**2),
         "stable_rank_gram": float((values**4).sum() / first**4),
         "condition": float(first / last) if sound else np.inf,
