@@ -33,7 +33,7 @@ def test_moved_thresholds_are_noticed(monkeypatch):
     """The corpus can fail: with another bound it does."""
     from attn_utils.diagnosis import findings
 
-    for kind, bound in (("rest", 0.4), ("rest", 1e-6), ("uniform", 0.2), ("saturated", 0.99), ("condition", 10)):
+    for kind, bound in (("rest", 0.4), ("rest", 1e-6), ("uniform", 0.005), ("saturated", 0.99), ("condition", 10)):
         with monkeypatch.context() as changed:
             changed.setitem(findings.THRESHOLDS, kind, findings.THRESHOLDS[kind]._replace(bound=bound))
             wrong = [case for case in load_corpus()

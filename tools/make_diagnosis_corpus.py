@@ -216,7 +216,7 @@ def of_chapter_5():
             i = rng.integers(len(train_y), size=32)
             return train_X[i], train_y[i]
 
-        def walk(params, X):
+        def walk(params, X, layers=layers):
             states, weights = [embed_patches(params, X)], []
             for i in range(layers):
                 layer = {"0" + name[1:]: W for name, W in params.items() if name[0] == str(i)}

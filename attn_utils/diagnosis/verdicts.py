@@ -68,10 +68,11 @@ def _about_rows(layers):
 
 def _about_uniform(layers, with_states, collapsed):
     whole, single = _split(layers, is_uniform, 1.0)
+    most = 2 * len({layer["layer"] for layer, _ in whole}) > len(layers)  # a single such layer is often just fresh
     for members, all_heads in ((whole, True), (single, False)):
         if not members:
             continue
-        alarm = all_heads and (collapsed or not with_states)
+        alarm = all_heads and (collapsed if with_states else most)
         worst = max(head["survives"] for _, head in members)
         text = f"Uniform weights in {_where(members)}: the scores hardly vary"
         if all_heads and not layers[0]["pattern"]["causal"]:
