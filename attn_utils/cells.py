@@ -41,6 +41,8 @@ class Cells:
             self.store.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
             raise ValueError(f"store is {str(self.store)!r}, a file or below one, expected a folder.") from None
+        except OSError as error:
+            raise self._trouble(error) from error
         remove_left_over(self.store)
 
     def _read(self):
@@ -81,7 +83,15 @@ class Cells:
             except TypeError as error:
                 call = f"{self.run_name}({in_words(self.cases[place])})"
                 raise TypeError(f"the result of {call} does not go into a store: {error}") from None
+            except OSError as error:
+                raise self._trouble(error) from error
         self.done[place] = value, seconds
+
+    def _trouble(self, error):
+        return RuntimeError(
+            f"store is {str(self.store)!r}, which cannot be written to ({error.strerror or error}), expected a folder "
+            "with room. Choose another one; copies of the files in this one are found there."
+        )
 
     def so_far(self):
         """How many are finished, for a progress bar."""

@@ -114,6 +114,8 @@ def in_markdown(text):
 
 def verdict(row, value, facts=None):
     """The verdict on a measured value under the rule of a claim's row, as text."""
+    if facts is not None and not isinstance(facts, dict):
+        raise ValueError(f"{row['id']}: facts is {facts!r:.60}, expected a dict of what the texts of its row name.")
     told = _texts(row, facts or {})
     name, why = judge(row, value)
     if why and why not in told:
@@ -127,7 +129,10 @@ def judge(row, value):
     """(name of the verdict, name of the text of the row that says why, or None)."""
     if value is None:
         if "untestable" not in row:
-            raise ValueError(f"{row['id']}: no value was given, and its row does not say why it is not testable here.")
+            raise ValueError(
+                f"{row['id']}: no value was given, and its row does not say why it is not testable here. "
+                "Pass what was measured."
+            )
         return "not testable here", "untestable"
     _check(row, value)
     if "answer" in row:
@@ -147,7 +152,7 @@ def claims():
 
 
 def _row(claim_id):
-    if claim_id not in claims():
+    if not isinstance(claim_id, str) or claim_id not in claims():
         import difflib
 
         near = difflib.get_close_matches(str(claim_id), claims(), n=3, cutoff=0.4)

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from attn_utils.outputs import as_json, asset, plain, plain_sentence, sentence, show_both, unique_id
-from attn_utils.pictures import check_figure, close, describe, render
+from attn_utils.pictures import check_figure, check_legible, close, describe, render
 
 MAX_BYTES = 150_000  # of one exploration, all frames together
 SCALES = (2, 1.5, 1)  # pixels to one that is shown: the first with which the frames are light enough
@@ -29,8 +29,8 @@ def explore(draw, caption=None, alt=None, label=None, **values):
     with no kernel: self-contained HTML with pre-rendered frames, a slider, a play button, a caption that is read
     out when it changes, and alt text for every frame. No external request; without scripts the first frame stays,
     as a still image with its caption. The frames are as sharp as 150 KB allow.
-    Raises ValueError when the frames weigh over 150 KB together, differ in size, or lack a caption, and for values,
-    functions or templates of another form.
+    Raises ValueError when the frames weigh over 150 KB together, differ in size, lack a caption, or hold letters of
+    less than 11 pixels where they are 328 pixels wide, and for values, functions or templates of another form.
 
         explore(draw, lambda d_k: f"At d_k = {d_k} the largest weight is {top[d_k]:.2f}.", d_k=[4, 64, 1024])
     """
@@ -48,6 +48,8 @@ def explore(draw, caption=None, alt=None, label=None, **values):
         alts = [_text(alt, "alt text", name, value) for value in steps]
     words = list(zip(labels, captions, alts, strict=True))
     markup, frames = _sharpest(name, words, figures)
+    for figure, value in zip(figures, steps, strict=True):  # drawing once more moves a layout a little: not before
+        check_legible(figure, f"draw({value!r})")
     show_both(markup, f"Slider over {name}: {', '.join(labels)}", lambda: _slider_widget(name, words, frames))
 
 
@@ -61,7 +63,8 @@ def explore_3d(still, scene, caption=None, alt=None):
 
     On the site plotly.js is the site's own copy and is loaded when the picture comes into view. In a
     live Jupyter the scene is a widget, in Colab plotly's own renderer shows it.
-    Raises ValueError for an empty caption or alt text, TeX in them, or figures of another kind.
+    Raises ValueError for an empty caption or alt text, TeX in them, figures of another kind, or a still whose letters
+    are smaller than 11 pixels where it is 328 pixels wide.
     """
     caption, alt = (alt, None) if caption is None else (caption, alt)
     caption = plain_sentence(caption, "caption")
@@ -70,7 +73,9 @@ def explore_3d(still, scene, caption=None, alt=None):
         raise ValueError(f"scene is {type(scene).__name__}, expected a plotly Figure: graph_objects.Figure(...).")
     alt = describe(still) if alt is None else plain_sentence(alt, "alt")
     close(still)
-    markup = _scene_html(render(still), plain(scene.to_plotly_json()), caption, alt)
+    picture = render(still)
+    check_legible(still, "still")  # after the picture is made, as in explore()
+    markup = _scene_html(picture, plain(scene.to_plotly_json()), caption, alt)
     if "google.colab" in sys.modules:
         scene.show(renderer="colab")
         print(caption)

@@ -85,6 +85,8 @@ def draw_weights(weights, queries=None, keys=None, ax=None):
         raise ValueError(f"ax is {type(ax).__name__}, expected a matplotlib Axes, such as that of plt.subplots().")
     keys = queries if keys is None and weights.shape[0] == weights.shape[1] else keys
     for labels, n, name in ((queries, weights.shape[0], "queries"), (keys, weights.shape[1], "keys")):
+        if labels is not None and (not np.iterable(labels) or isinstance(labels, str)):
+            raise ValueError(f"{name} is {labels!r:.60}, expected {n} labels, such as a list of words.")
         if labels is not None and len(labels) != n:
             raise ValueError(f"{name} has {len(labels)} labels, expected {n} for weights of the shape {weights.shape}.")
     ax = plt.gca() if ax is None else ax

@@ -41,7 +41,7 @@ def keep(name, value, settings, seconds, engine):
     Adds the commit, the date and the versions, and returns the path. For runs with BOOK_SCALE=full, in a checkout of
     the book: commit the file. It appears in one step, with a checksum; a file of this name is replaced.
     Raises ValueError for a name, settings, seconds or an engine of another form, and for a result over 200 KB;
-    TypeError for a value that such a file cannot hold.
+    TypeError for a value that such a file cannot hold; RuntimeError, saying what to do, where it cannot be written.
     """
     versions = {"python": platform.python_version()} | {each: _version(each) for each in RECORDED}
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -55,8 +55,14 @@ def keep(name, value, settings, seconds, engine):
             "as means and intervals; the cases themselves are in the sweep's store."
         )
     path = _path(name)
-    path.parent.mkdir(exist_ok=True)
-    write_record(path, result._asdict())
+    try:
+        path.parent.mkdir(exist_ok=True)
+        write_record(path, result._asdict())
+    except OSError as error:  # an installed package, a read-only checkout, a full disk
+        raise RuntimeError(
+            f"the result {name!r} cannot be written to {path.parent} ({error.strerror or error}). Keep results from a "
+            "checkout of the book that you may write to, installed with: python -m pip install -e ."
+        ) from error
     return path
 
 
@@ -70,7 +76,8 @@ def stored(name):
     if not path.is_file():
         there = ", ".join(sorted(file.stem for file in FOLDER.glob("*.json"))) or "none yet"
         raise ValueError(
-            f"no result at full scale is called {name!r} (there: {there}). A run with BOOK_SCALE=full keeps it."
+            f"name is {name!r}, expected that of a result at full scale (there: {there}). "
+            "A run with BOOK_SCALE=full keeps it."
         )
     record = read_record(path)
     if set(record) != set(FullScale._fields):

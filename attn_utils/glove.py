@@ -9,6 +9,7 @@ from importlib import resources
 import numpy as np
 
 from attn_utils.fetch import GLOVE, fetch_files
+from attn_utils.inputs import check_switch
 
 SUBSET = "glove-6b-50d-20k.npz"
 SUBSET_SHA256 = "5cd68a370c34bf6e9b8823cb09592281ebf21dcf572c83cacdaf90140ec9100c"
@@ -24,6 +25,7 @@ def load_glove(full=False):
     the row of each word, `"it" in kv` asks whether it is known; `embed` stacks a sentence.
     Raises RuntimeError when a file is damaged or cannot be fetched.
     """
+    check_switch(full, "full")
     words, vectors = _read_full() if full else _read_subset()
     from gensim.models import KeyedVectors  # takes a second: only when it is needed
 
@@ -43,18 +45,29 @@ def embed(words, kv):
     Returns X, (n_tokens, 50), float32. Raises ValueError for an empty sentence, a plain string, or an
     unknown word (naming the nearest known ones).
     """
+    check_vectors(kv)
     if isinstance(words, str):
         raise ValueError(f"words is the string {words!r}, expected a list of words. Split it first: {words!r}.split().")
+    if not np.iterable(words):
+        raise ValueError(f"words is {words!r:.60}, expected a list of words, such as 'it was too tired'.split().")
     words = list(words)
     if not words:
         raise ValueError("words is empty, expected at least one word.")
     for word in words:
         if not isinstance(word, str) or word not in kv:  # a number would be taken for a row
-            raise ValueError(f"{word!r} is not among the {len(kv)} known words. {_suggestion(str(word), kv)}")
+            raise ValueError(f"words hold {word!r}, expected some of the {len(kv)} known ones. {_suggestion(word, kv)}")
     return np.stack([kv[word] for word in words])  # (n_tokens, 50)
 
 
+def check_vectors(kv):
+    """Stop unless kv is what load_glove() returns, or has its words and vectors."""
+    if not hasattr(kv, "key_to_index"):
+        raise ValueError(f"kv is {type(kv).__name__}, expected word vectors: kv = load_glove().")
+
+
 def _suggestion(word, kv):
+    if not isinstance(word, str):
+        return "Pass the word as text."
     if word.lower() in kv:
         return f"Words are lower case: use {word.lower()!r}."
     nearest = difflib.get_close_matches(word.lower(), kv.index_to_key, n=3, cutoff=0.6)

@@ -1,13 +1,15 @@
 """The differentiable pieces of every training experiment, each with its gradient derived by hand.
 
 They are primitives of autograd: a loss written with `import autograd.numpy as np` can call any of them. Derived by
-hand, a gradient is faster and stays finite where exp overflows. Chapter 2 derives the softmax's.
+hand, a gradient is faster and stays finite where exp overflows. Chapter 2 derives the softmax's. fit() trains in
+float32 or float64; half precision is computed in float32 here, too, and goes back in its type (a loss: in float32).
 """
 
 import numpy
 from autograd.extend import defvjp, primitive
 
 from attn_utils import norms, weightings
+from attn_utils.inputs import at_least_single
 from attn_utils.norms import row_dot
 from attn_utils.weightings import count_visible
 
@@ -32,8 +34,9 @@ def _sink_softmax_gradient(weights, scores, sink, axis=-1):
 def _sink_gradient(weights, scores, sink, axis=-1):
     # d w_j / d sink = -w_j w_sink, where w_sink = 1 - sum_j w_j
     def gradient(g):
-        missing = 1 - numpy.sum(weights, axis=axis, keepdims=True)
-        step = -numpy.sum(g * weights, axis=axis, keepdims=True) * missing
+        wide = at_least_single(weights)
+        missing = 1 - numpy.sum(wide, axis=axis, keepdims=True)
+        step = -numpy.sum(g * wide, axis=axis, keepdims=True) * missing
         return _sum_to(step, numpy.shape(sink)).astype(weights.dtype)
 
     return gradient
@@ -84,11 +87,12 @@ WEIGHTINGS = {"softmax": softmax, "softmax1": softmax1, "relu": relu, "sigmoid":
 
 @primitive
 def masked_scores(Q, K, mask, scale):
-    """scale * Q K^T, with -inf where the mask is False.
+    """scale * Q K^T, with -inf where the mask is False, in at least float32.
 
     The gradient is that of the unmasked scores: every weighting passes back zero where a score is -inf.
     """
-    scores = Q @ numpy.swapaxes(K, -1, -2)  # (..., n_queries, n_keys)
+    with numpy.errstate(over="ignore", invalid="ignore"):  # the weighting says so
+        scores = at_least_single(Q) @ numpy.swapaxes(at_least_single(K), -1, -2)  # (..., n_queries, n_keys)
     if scale != 1:
         scores *= scale
     if mask is not None:
@@ -120,7 +124,13 @@ def attend(Q, K, V, mask=None, scale=None, weighting=softmax):
     scale = 1 / numpy.sqrt(Q.shape[-1]) if scale is None else scale
     scores = masked_scores(Q, K, mask, float(scale))  # (..., n_queries, n_keys)
     weights = weighting(scores)  # (..., n_queries, n_keys)
-    return mix(weights, V), weights
+    output, kind = mix(weights, V), numpy.result_type(Q.dtype, K.dtype)  # (..., n_queries, d_v)
+    return _in_type(output, numpy.result_type(kind, V.dtype)), _in_type(weights, kind)
+
+
+def _in_type(array, kind):
+    """The array in this type where that is half precision, computed in float32."""
+    return array.astype(kind) if kind == numpy.float16 else array
 
 
 @primitive
@@ -223,11 +233,13 @@ def gelu(X):
 
     Source: Hendrycks and Gimpel (2016).
     """
-    return X * _half_plus_half_tanh(X * X, X)
+    wide = at_least_single(X)
+    with numpy.errstate(over="ignore"):
+        return (wide * _half_plus_half_tanh(wide * wide, wide)).astype(X.dtype, copy=False)
 
 
 def _half_plus_half_tanh(squares, X):
-    t = squares * (0.044715 * _GELU)
+    t = squares * (0.044715 * _GELU)  # may be inf: its tanh is one
     t += _GELU
     t *= X
     numpy.tanh(t, out=t)
@@ -236,9 +248,10 @@ def _half_plus_half_tanh(squares, X):
     return t
 
 
-def _gelu_gradient(Y, X):
+def _gelu_gradient(Y_given, X_given):
     # with p = (1 + tanh u) / 2, the derivative of x p is p + x p', and p' = 2 p (1 - p) u'
     def gradient(g):
+        X, Y, kind = at_least_single(X_given), at_least_single(Y_given), X_given.dtype
         squares = X * X
         p = _half_plus_half_tanh(squares, X)
         slope = squares * (6 * 0.044715 * _GELU)
@@ -247,7 +260,7 @@ def _gelu_gradient(Y, X):
         slope += 1
         slope *= p
         slope *= g
-        return slope
+        return slope.astype(kind, copy=False)
 
     return gradient
 
@@ -272,6 +285,7 @@ def cross_entropy(logits, targets):
     Raises ValueError when the targets do not fit the logits or are not whole numbers from 0 to n_classes - 1.
     """
     _check_targets(numpy.asarray(targets), logits)
+    logits = at_least_single(logits)
     shifted = logits - numpy.max(logits, axis=-1, keepdims=True)
     log_total = numpy.log(numpy.sum(numpy.exp(shifted), axis=-1))  # (...)
     chosen = numpy.take_along_axis(shifted, numpy.asarray(targets)[..., None], axis=-1)[..., 0]  # (...)
@@ -291,10 +305,10 @@ def _check_targets(targets, logits):
 
 def _cross_entropy_gradient(loss, logits, targets):
     def gradient(g):
-        step = weightings.softmax(logits)  # d loss / d logits = (softmax - one-hot) / n
+        step = weightings.softmax(at_least_single(logits))  # d loss / d logits = (softmax - one-hot) / n
         index = numpy.asarray(targets)[..., None]
         numpy.put_along_axis(step, index, numpy.take_along_axis(step, index, axis=-1) - 1, axis=-1)
-        return step * (g / index.size).astype(step.dtype)
+        return (step * (g / index.size).astype(step.dtype)).astype(logits.dtype, copy=False)
 
     return gradient
 
@@ -310,11 +324,20 @@ def squared_error(output, target):
             f"output has shape {numpy.shape(output)} and target {numpy.shape(target)}, expected the same. "
             "A column (n, 1) and a vector (n,) would be compared each with each."
         )
-    return numpy.mean((output - target) ** 2)
+    return numpy.mean(_difference(output, target) ** 2)
 
 
-defvjp(
-    squared_error,
-    lambda loss, output, target: lambda g: (output - target) * (2 * g / output.size).astype(output.dtype),
-    None,
-)
+def _difference(output, target):
+    return at_least_single(numpy.asarray(output)) - at_least_single(numpy.asarray(target))
+
+
+def _squared_error_gradient(loss, output, target):
+    def gradient(g):
+        difference = _difference(output, target)
+        factor = (2 * g / output.size).astype(numpy.result_type(output, numpy.float32))
+        return _in_type(difference * factor, output.dtype)
+
+    return gradient
+
+
+defvjp(squared_error, _squared_error_gradient, None)

@@ -6,7 +6,7 @@ is largest. They are preprocessing: they look at data, and no gradient goes thro
 
 import numpy as np
 
-from attn_utils.inputs import finite_matrix
+from attn_utils.inputs import finite_matrix, for_lapack, noise_floor, restored, unit_scale
 
 
 def svd_graying(X, epsilon):
@@ -21,16 +21,18 @@ def svd_graying(X, epsilon):
     factor, which no condition number sees.
     Rank-deficient X: singular values of at most s_1 max(n_tokens, d) eps, with eps of the type of X, are taken for
     zero (the rule of numpy.linalg.matrix_rank) and become exactly zero, since no power lifts a zero; the condition
-    number of the rest is what becomes its own power. All zeros stay all zeros.
-    Raises ValueError for an epsilon outside (0, 1], NaN or inf, empty input or less than two axes.
+    number of the rest is what becomes its own power. For float16, decomposed in float32, half its eps times ||X||_F is
+    taken. Tokens that were rounded to float32 or float16 before have to come in that type: as float64 they would carry
+    the rounding as if it were data, and it would be lifted. All zeros stay all zeros.
+    Raises ValueError for an epsilon outside (0, 1], NaN or inf, empty input, less than two axes, or an overflow.
 
     Source: Ji et al. (2025), "Always skip attention", Token Graying. Costs as much as an SVD, O(n d min(n, d)).
     """
     X, epsilon = finite_matrix(X, "X"), _check_epsilon(epsilon)
-    work, exponent = _scaled(X)
-    U, S, Vt = np.linalg.svd(work, full_matrices=False)  # (..., n, k), (..., k), (..., k, d)
-    lifted = _lift(S, S[..., :1], X, epsilon)  # (..., k)
-    return _restored((U * lifted[..., None, :]) @ Vt, exponent, X)
+    work, exponent = unit_scale(X)
+    U, S, Vt = np.linalg.svd(for_lapack(work), full_matrices=False)  # (..., n, k), (..., k), (..., k, d)
+    lifted = _lift(S, S[..., :1], noise_floor(X, S), epsilon)  # (..., k)
+    return restored((U * lifted[..., None, :]) @ Vt, exponent, X.dtype, "the grayed tokens")
 
 
 def dct_graying(X, epsilon):
@@ -44,7 +46,7 @@ def dct_graying(X, epsilon):
     Returns an array of the same shape and floating-point type. The condition number falls for most images, but
     no formula says how far: to more than kappa^epsilon, to less, or hardly at all. Unlike the singular values, the
     coefficients depend on the order of tokens and features. Coefficients of at most c_1 max(n_tokens, d) eps are
-    taken for zero and become zero.
+    taken for zero and become zero (for float16: of at most eps times the root mean square of X).
     Raises ValueError as svd_graying does.
 
     Source: Ji et al. (2025), "Always skip attention". Their code is not public and the text leaves open what is
@@ -53,33 +55,28 @@ def dct_graying(X, epsilon):
     from scipy.fft import dctn, idctn
 
     X, epsilon = finite_matrix(X, "X"), _check_epsilon(epsilon)
-    work, exponent = _scaled(X)
-    C = dctn(work, axes=(-2, -1), norm="ortho")  # (..., n, d)
+    work, exponent = unit_scale(X)
+    C = dctn(for_lapack(work), axes=(-2, -1), norm="ortho")  # (..., n, d)
     size = np.abs(C)
-    lifted = _lift(size, size.max(axis=(-2, -1), keepdims=True), X, epsilon)  # (..., n, d)
-    return _restored(idctn(np.copysign(lifted, C), axes=(-2, -1), norm="ortho"), exponent, X)
+    largest = size.max(axis=(-2, -1), keepdims=True)
+    lifted = _lift(size, largest, _coefficient_noise(X, size, largest), epsilon)  # (..., n, d)
+    grayed = idctn(np.copysign(lifted, C), axes=(-2, -1), norm="ortho")
+    return restored(grayed, exponent, X.dtype, "the grayed tokens")
 
 
-def _lift(sizes, largest, X, epsilon):
+def _lift(sizes, largest, noise, epsilon):
     """largest (sizes / largest)^epsilon, and zero for what is zero up to rounding."""
     share = sizes / np.where(largest == 0, 1, largest)
-    share[share <= max(X.shape[-2:]) * np.finfo(X.dtype).eps] = 0
+    share[sizes <= noise] = 0
     return largest * share**epsilon
 
 
-def _scaled(X):
-    """Each matrix divided by a power of two, which rounds nothing, so that no square overflows or vanishes."""
-    work = X.astype(np.promote_types(X.dtype, np.float32) if X.dtype.itemsize <= 8 else np.float64)
-    exponent = np.frexp(np.abs(work).max(axis=(-2, -1), keepdims=True))[1]  # (..., 1, 1)
-    return np.ldexp(work, -exponent), exponent
-
-
-def _restored(work, exponent, X):
-    with np.errstate(over="ignore"):
-        result = np.ldexp(work, exponent).astype(X.dtype)
-    if not np.isfinite(result).all():
-        raise ValueError(f"the grayed tokens overflow {X.dtype}. Use float64, or smaller inputs.")
-    return result
+def _coefficient_noise(X, size, largest):
+    """As noise_floor, for cosine coefficients: the rounding of float16 spreads evenly over all of them."""
+    rounding = largest * (max(X.shape[-2:]) * float(np.finfo(size.dtype).eps))
+    if X.dtype != np.float16:
+        return rounding
+    return rounding + np.sqrt(np.mean(size**2, axis=(-2, -1), keepdims=True)) * float(np.finfo(X.dtype).eps)
 
 
 def _check_epsilon(epsilon):

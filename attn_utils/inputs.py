@@ -12,7 +12,7 @@ def as_floating(array, name):
     Raises ValueError for text, objects, complex numbers, rows of several lengths, and masked arrays with something
     masked, which would be counted all the same; `name` is how the message calls the input.
     """
-    if np.ma.is_masked(array):
+    if _is_masked(array):
         raise ValueError(f"{name} is a masked array, expected a plain one. Say what stands there: {name}.filled(0).")
     try:
         array = np.asarray(array)
@@ -25,6 +25,11 @@ def as_floating(array, name):
     if array.dtype.kind != "f":
         raise ValueError(f"{name} has type {array.dtype}, expected real numbers. Convert it to a float array first.")
     return array
+
+
+def _is_masked(array):
+    """Whether something is masked in an array, or in one of a list of them, as of one for each head."""
+    return any(map(_is_masked, array)) if isinstance(array, (list, tuple)) else np.ma.is_masked(array)
 
 
 def finite_matrix(array, name):
@@ -50,6 +55,50 @@ def finite_matrix(array, name):
 def at_least_single(X):
     """float16 as float32, other types unchanged: half precision is too coarse to sum in, and LAPACK has none."""
     return X.astype(np.float32) if X.dtype == np.float16 else X
+
+
+def for_lapack(X):
+    """float16 as float32 and long double as float64, since LAPACK has neither; other types unchanged."""
+    return X.astype(np.float64) if X.dtype.itemsize > 8 else at_least_single(X)
+
+
+def unit_scale(X):
+    """(X, in at least float32, with every matrix divided by a power of two; the exponents of these, (..., 1, 1)).
+
+    Nothing is rounded, and no square or sum overflows or vanishes: the largest entry is from 1/2 to 1.
+    """
+    X = at_least_single(X)
+    exponent = np.frexp(np.abs(X).max((-2, -1), keepdims=True))[1]
+    return np.ldexp(X, -exponent), exponent
+
+
+def in_type(result, kind, what):
+    """The result in the type of what came in. Raises ValueError, calling it `what`, where that cannot hold it."""
+    with np.errstate(over="ignore"):  # the message says so
+        result = result.astype(kind, copy=False)
+    if not np.isfinite(result).all():
+        raise ValueError(f"{what} overflow {kind}, expected finite numbers. Use a wider type, or smaller inputs.")
+    return result
+
+
+def restored(work, exponent, kind, what):
+    """What came of matrices at unit_scale, back at their own scale and in the type of what came in: see in_type."""
+    with np.errstate(over="ignore"):  # in_type says so
+        result = np.ldexp(work.astype(np.promote_types(work.dtype, kind), copy=False), exponent)
+    return in_type(result, kind, what)
+
+
+def noise_floor(X, values):
+    """At most how large the singular values are that rounding alone leaves of a matrix of lower rank, (..., 1).
+
+    X (..., m, n), values (..., min(m, n)), in the type of the decomposition. It is s_1 max(m, n) epsilon, as in
+    numpy.linalg.matrix_rank, with the epsilon of the type of X. float16 is decomposed in float32, so that only its
+    entries are rounded in float16: by at most half an epsilon each, all together half an epsilon of their norm.
+    """
+    rounding = values[..., :1] * (max(X.shape[-2:]) * float(np.finfo(values.dtype).eps))
+    if X.dtype != np.float16:
+        return rounding
+    return rounding + np.linalg.norm(values, axis=-1, keepdims=True) * (float(np.finfo(X.dtype).eps) / 2)
 
 
 def check_axis(axis, shape):
@@ -84,10 +133,10 @@ def check_attention_shapes(Q, K, V):
 
 def check_scale(scale):
     """The factor on the scores as a NumPy scalar. Raises ValueError unless it is one finite real number."""
-    scale = np.asarray(scale)
-    if scale.ndim or scale.dtype.kind not in "iuf" or not np.isfinite(scale):
-        raise ValueError(f"scale is {scale!r}, expected one finite number, such as 1 / np.sqrt(d_k).")
-    return scale
+    number = np.asarray(scale)
+    if np.ma.is_masked(scale) or number.ndim or number.dtype.kind not in "iuf" or not np.isfinite(number):
+        raise ValueError(f"scale is {scale!r:.60}, expected one finite number, such as 1 / np.sqrt(d_k).")
+    return number
 
 
 def check_mask(mask, shape, name="mask"):
@@ -95,7 +144,7 @@ def check_mask(mask, shape, name="mask"):
 
     Raises ValueError, calling it `name`, for another type or a shape that does not broadcast.
     """
-    if np.ma.is_masked(mask):
+    if _is_masked(mask):
         raise ValueError(f"{name} is a masked array, expected a plain one. Say what is there: {name}.filled(False).")
     mask = np.asarray(mask)
     if mask.dtype != bool:
@@ -121,13 +170,47 @@ def is_whole(value, least=1):
 
 
 def whole_number(value, name, least=1, fix=""):
-    """The value, checked to be a whole number of at least `least`. `fix` ends the message of the ValueError."""
+    """The value as an int, checked to be a whole number of at least `least`. `fix` ends the message of the ValueError.
+
+    A small type of NumPy's would overflow in what is computed from it.
+    """
     if not is_whole(value, least):
         raise ValueError(f"{name} is {value!r}, expected a whole number of at least {least}{fix}.")
-    return value
+    return int(value)
 
 
 def check_rng(rng):
     """Stop unless rng is a numpy Generator."""
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng is {type(rng).__name__}, expected a numpy Generator, such as np.random.default_rng(0).")
+
+
+def real_number(value, name, low=None, above=None, fix=""):
+    """The value, checked to be one finite real number, at least `low`, above `above`. `fix` ends the message."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    most = float(np.finfo(float).max)
+    bad = not real or not -most <= value <= most or (low is not None and value < low)
+    if bad or (above is not None and value <= above):
+        bounds = f" of at least {low}" if low is not None else f" above {above}" if above is not None else ""
+        raise ValueError(f"{name} is {value!r:.60}, expected one finite number{bounds}{fix}.")
+    return value
+
+
+def check_switch(value, name):
+    """The value, checked to be True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {value!r:.60}, expected True or False.")
+    return value
+
+
+def check_function(value, name, fix=""):
+    """The value, checked to be something that can be called. `fix` ends the message."""
+    if not callable(value):
+        raise ValueError(f"{name} is {value!r:.60}, expected a function{fix}.")
+    return value
+
+
+def check_params(params, fix=""):
+    """Stop unless params is a dict from names to arrays, not empty. `fix` ends the message."""
+    if not hasattr(params, "items") or not params:  # what autograd makes of a dict is none itself
+        raise ValueError(f"params is {type(params).__name__} {params!r:.40}, expected a dict from name to array{fix}.")

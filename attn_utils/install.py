@@ -59,6 +59,8 @@ def install_missing(requirements=REQUIREMENTS):
     when this user has no home folder.
     What is there already is neither upgraded nor replaced, so a running Colab kernel needs no restart.
     """
+    if not isinstance(requirements, dict):
+        raise ValueError(f"requirements is {requirements!r:.60}, expected a dict such as {{'numpy': 'numpy>=2.0'}}.")
     _check_home()
     missing = [line for name, line in requirements.items() if importlib.util.find_spec(name) is None]
     if missing:

@@ -29,9 +29,12 @@ def mean_interval(values, level=0.95):
         raise ValueError(f"values have shape {values.shape}, expected (n_draws, ...) with at least two draws.")
     if not np.isfinite(values).all():
         raise ValueError("values hold NaN or inf, which have no mean. Say how many there are, and leave them out.")
-    mean, n = values.mean(axis=0), len(values)
+    exponent, n = np.frexp(np.abs(values).max(initial=0))[1], len(values)
+    values = np.ldexp(values, -exponent)  # rounds nothing, and no square overflows
+    mean = values.mean(axis=0)
     half = stats.t.ppf((1 + level) / 2, n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)
-    return mean, mean - half, mean + half
+    with np.errstate(over="ignore"):  # a bound beyond what float64 holds is inf
+        return tuple(np.ldexp(each, exponent) for each in (mean, mean - half, mean + half))
 
 
 def proportion_interval(count, n, level=0.95):

@@ -5,9 +5,10 @@ gradients.py makes both differentiable for training; the trained models of chapt
 
 import numpy as np
 
-from attn_utils.inputs import as_floating, at_least_single
+from attn_utils.inputs import as_floating, at_least_single, in_type, real_number
 
 
+@np.errstate(over="ignore", invalid="ignore")  # _handed_back says so
 def rms_norm(X, gain=None, epsilon=1e-6):
     """Every token divided by the root of its mean square, then scaled: gain * x / sqrt(mean(x^2) + epsilon).
 
@@ -16,14 +17,15 @@ def rms_norm(X, gain=None, epsilon=1e-6):
     epsilon  keeps a token of zeros at zero; a number of at least 0
 
     Returns an array of the same shape and floating-point type (float16 is computed in float32); NaN stays NaN.
-    Raises ValueError for tokens without features, a gain of another shape, or a negative epsilon.
+    Raises ValueError for tokens without features, a gain of another shape, a negative epsilon, or what would overflow.
     Source: Zhang and Sennrich (2019), equation 4.
     """
     X, kind = _tokens(X)
     Y = X / root_mean_square(X, epsilon)
-    return (Y if gain is None else Y * _per_feature(gain, "gain", X)).astype(kind, copy=False)
+    return _handed_back(Y if gain is None else Y * _per_feature(gain, "gain", X), X, kind)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def layer_norm(X, gain=None, shift=None, epsilon=1e-6):
     """Every token less its mean, divided by its standard deviation, then scaled and shifted.
 
@@ -38,14 +40,12 @@ def layer_norm(X, gain=None, shift=None, epsilon=1e-6):
     """
     X, kind = _tokens(X)
     Y = rms_norm(X - np.mean(X, axis=-1, keepdims=True), gain, epsilon)
-    return (Y if shift is None else Y + _per_feature(shift, "shift", X)).astype(kind, copy=False)
+    return _handed_back(Y if shift is None else Y + _per_feature(shift, "shift", X), X, kind)
 
 
 def root_mean_square(X, epsilon):
     """sqrt(mean(x^2) + epsilon) of every token, (..., 1)."""
-    epsilon = float(epsilon)  # a Python number leaves float32 what it is
-    if not 0 <= epsilon < np.inf:
-        raise ValueError(f"epsilon is {epsilon!r}, expected a small number of at least 0, such as 1e-6.")
+    epsilon = float(real_number(epsilon, "epsilon", low=0, fix=", such as 1e-6"))  # leaves float32 what it is
     r = np.sqrt(row_dot(X, X) / X.shape[-1] + epsilon)  # (..., 1)
     if np.isinf(r).any():  # the squares are too large for the type, the root is not
         top = np.max(np.abs(X), axis=-1, keepdims=True)
@@ -67,9 +67,16 @@ def _tokens(X):
     return at_least_single(X), X.dtype
 
 
+def _handed_back(Y, X, kind):
+    """Y in the type of what came in, which must hold what came of finite tokens."""
+    return in_type(Y, kind, "the normalized tokens") if np.isfinite(X).all() else Y.astype(kind, copy=False)
+
+
 def _per_feature(values, name, X):
-    """A gain or a shift, checked to have one number for each feature."""
+    """A gain or a shift, checked to have one finite number for each feature."""
     values = as_floating(values, name)
     if values.shape != X.shape[-1:]:
         raise ValueError(f"{name} has shape {values.shape}, expected {X.shape[-1:]}: one number for each feature of X.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or inf, expected finite numbers. Look for where they arise.")
     return values

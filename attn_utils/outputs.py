@@ -114,8 +114,8 @@ def plain(value, decimals=4):
     if value is None or isinstance(value, (bool, int, str)):
         return value
     raise ValueError(
-        f"a {type(value).__name__} cannot travel to a page. Expected arrays, numbers, texts, None, and lists of them, "
-        "and dicts whose keys are texts."
+        f"a value of type {type(value).__name__} cannot travel to a page. Expected arrays, numbers, texts, None, lists "
+        "of them, and dicts whose keys are texts."
     )
 
 

@@ -49,7 +49,7 @@ def _encode(value):
     if kind is np.ndarray or isinstance(value, np.generic):
         return _encode_array(value)
     raise TypeError(
-        f"a {kind.__name__} cannot be kept. Expected None, bools, numbers, strings, NumPy arrays, "
+        f"a value of type {kind.__name__} cannot be kept. Expected None, bools, numbers, strings, NumPy arrays, "
         "and lists, tuples and dicts of them."
     )
 

@@ -6,11 +6,13 @@ Shapes are written (..., n_queries, d_k): any number of leading batch and head a
 import numpy as np
 
 from attn_utils.inputs import (
+    as_floating,
     at_least_single,
     check_attention_shapes,
     check_mask,
     check_scale,
     finite_matrix,
+    in_type,
     whole_number,
 )
 from attn_utils.weightings import softmax
@@ -33,8 +35,8 @@ def causal_mask(n_queries, n_keys=None):
     Chapter 3 builds both by hand.
     """
     n_keys = n_queries if n_keys is None else n_keys
-    for n, name in ((n_queries, "n_queries"), (n_keys, "n_keys")):
-        whole_number(n, name, fix=", such as causal_mask(4), or causal_mask(2, 6) for 2 tokens behind 4 cached ones")
+    fix = ", such as causal_mask(4), or causal_mask(2, 6) for 2 tokens behind 4 cached ones"
+    n_queries, n_keys = whole_number(n_queries, "n_queries", fix=fix), whole_number(n_keys, "n_keys", fix=fix)
     if n_queries > n_keys:
         raise ValueError(
             f"n_queries is {n_queries} and n_keys is {n_keys}, expected at least as many keys as queries: the first "
@@ -58,7 +60,7 @@ def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
     Leading axes broadcast against each other. float32 in, float32 out; float16 is computed in float32.
     A query that may look nowhere gets weights and output of zero, never NaN.
     Raises ValueError when shapes do not fit, an input is empty or holds NaN or inf, the mask is not boolean,
-    or weighting is no function that gives a weight for each score.
+    or weighting is no function that gives a finite weight for each score.
 
     Source: Vaswani et al. (2017), equation 1. Chapter 1 builds it by hand.
     """
@@ -69,15 +71,19 @@ def attention(Q, K, V, mask=None, scale=None, weighting=softmax):
     kinds = np.result_type(Q, K, V), np.result_type(Q, K)  # what comes in decides what goes out
     Q, K, V = at_least_single(Q), at_least_single(K), at_least_single(V)
     scale = 1 / np.sqrt(Q.shape[-1]) if scale is None else check_scale(scale)
-    scores = Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)  # (..., n_queries, n_keys)
+    with np.errstate(over="ignore", invalid="ignore"):  # the message below says so
+        scores = Q @ np.swapaxes(K, -1, -2) * Q.dtype.type(scale)  # (..., n_queries, n_keys)
     if not np.isfinite(scores).all():
-        raise ValueError(f"scale * Q K^T overflows {scores.dtype}. Use float64, or smaller inputs.")
+        raise ValueError(f"scale * Q K^T overflows {scores.dtype}, expected finite scores. Use smaller Q, K or scale.")
     if mask is not None:
         scores = np.where(check_mask(mask, scores.shape), scores, scores.dtype.type(-np.inf))
-    weights = weighting(scores)  # (..., n_queries, n_keys)
-    if np.shape(weights) != scores.shape:
+    weights = as_floating(weighting(scores), "the result of weighting")  # (..., n_queries, n_keys)
+    if weights.shape != scores.shape:
         raise ValueError(
             f"weighting gave the shape {np.shape(weights)} for scores {scores.shape}, expected the same shape: "
             "a weight for each score, such as softmax gives."
         )
-    return (weights @ V).astype(kinds[0], copy=False), weights.astype(kinds[1], copy=False)
+    weights = finite_matrix(weights, "the result of weighting")
+    with np.errstate(over="ignore", invalid="ignore"):  # in_type says so
+        output = weights @ V  # (..., n_queries, d_v)
+    return in_type(output, kinds[0], "outputs of weighting"), in_type(weights, kinds[1], "results of weighting")

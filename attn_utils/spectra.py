@@ -1,12 +1,21 @@
 """Numbers of a matrix: its spectral gap, stable ranks, condition number, the outlier's removal, entropy, spread.
 
 Attention weights are written (..., n_queries, n_keys), tokens X (..., n_tokens, d). A number of the whole matrix comes
-back for every leading axis: a float for one matrix, an array (...) for a stack.
+back for every leading axis: a float for one matrix, an array (...) for a stack. Half precision is computed in float32;
+matrices go back in their type, numbers in at least float32.
 """
 
 import numpy as np
 
-from attn_utils.inputs import at_least_single, check_mask, finite_matrix
+from attn_utils.inputs import (
+    at_least_single,
+    check_mask,
+    finite_matrix,
+    for_lapack,
+    noise_floor,
+    restored,
+    unit_scale,
+)
 from attn_utils.leading import singular_values
 
 ROW_SUM = 5e-3  # rows this close to one count as softmax weights: room for float16 and bfloat16
@@ -22,7 +31,7 @@ def spectral_gap(A):
 
     Source: Nait Saada, Naderi and Tanner (2025) study the gap between the two; the ratio is our choice of units.
     """
-    A = finite_matrix(A, "A")
+    A, _ = unit_scale(finite_matrix(A, "A"))
     if min(A.shape[-2:]) < 2:
         raise ValueError(
             f"A has shape {A.shape}: a single row or column has no second singular value, so no gap. "
@@ -43,7 +52,7 @@ def stable_rank(X):
 
     Source: Rudelson and Vershynin (2007).
     """
-    X = _unit_scale(finite_matrix(X, "X"))
+    X, _ = unit_scale(finite_matrix(X, "X"))
     return _over_first((X**2).sum((-2, -1)), singular_values(X, 1)[..., 0] ** 2)
 
 
@@ -58,7 +67,7 @@ def stable_rank_gram(X):
 
     Source: Nait Saada, Naderi and Tanner (2025), official code. Chapter 4 shows why the width statement needs it.
     """
-    X = _unit_scale(finite_matrix(X, "X"))
+    X, _ = unit_scale(finite_matrix(X, "X"))
     tall = X if X.shape[-2] >= X.shape[-1] else np.swapaxes(X, -1, -2)  # (..., larger, smaller)
     gram = np.swapaxes(tall, -1, -2) @ tall  # (..., smaller, smaller), the same non-zero spectrum as X X^T
     return _over_first((gram**2).sum((-2, -1)), singular_values(X, 1)[..., 0] ** 4)
@@ -69,15 +78,16 @@ def condition_number(X):
 
     X  (..., m, n)
 
-    Returns a number for each matrix. Below s_1 * max(m, n) * machine epsilon a singular value is rounding noise; then,
-    and for a matrix of zeros, the result is inf. Raises ValueError for NaN or a wrong shape.
+    Returns a number for each matrix. A smallest singular value of at most s_1 max(m, n) epsilon, with the epsilon of
+    the type of X, is rounding noise (in float16: half its epsilon times ||X||_F); then, and for a matrix of zeros, the
+    result is inf. Raises ValueError for NaN or a wrong shape.
 
     Source: as in Ji et al. (2025), footnote on kappa.
     """
     X = finite_matrix(X, "X")
-    values = np.linalg.svd(at_least_single(X), compute_uv=False)  # (..., min(m, n))
+    values = np.linalg.svd(for_lapack(unit_scale(X)[0]), compute_uv=False)  # (..., min(m, n))
     first, last = values[..., 0], values[..., -1]
-    sound = last > first * max(X.shape[-2:]) * np.finfo(X.dtype).eps
+    sound = last > noise_floor(X, values)[..., 0]
     return _plain(np.where(sound, first / np.where(sound, last, 1), np.inf))
 
 
@@ -94,22 +104,25 @@ def remove_outlier(A):
     Source: Nait Saada, Naderi and Tanner (2025); Ali et al. (2023). Derived in chapter 4.
     """
     A = finite_matrix(A, "A")
-    off = np.abs(A.sum(-1) - 1).max()
+    wide = at_least_single(A)
+    off = np.abs(wide.sum(-1) - 1).max()
     if off > _row_tolerance(A):
         raise ValueError(
             f"the rows of A sum to one only within {off:.2g}, expected softmax weights. "
             "Without row sums of one there is no outlier at 1 to remove; apply a softmax first."
         )
-    return A - A.dtype.type(1 / A.shape[-1])
+    return (wide - wide.dtype.type(1 / A.shape[-1])).astype(A.dtype)
 
 
 def center_tokens(X):
     """Tokens minus their mean token: what is left of X when all that the tokens share is taken away.
 
-    X  (..., n_tokens, d). Returns the same shape and type. Source: res(X) of Dong et al. (2021), in the 2-norm.
+    X  (..., n_tokens, d). Returns the same shape and type, or raises ValueError where that
+    cannot hold it. Source: res(X) of Dong et al. (2021), in the 2-norm.
     """
     X = finite_matrix(X, "X")
-    return X - X.mean(-2, keepdims=True)
+    wide, exponent = unit_scale(X)
+    return restored(wide - wide.mean(-2, keepdims=True), exponent, X.dtype, "the centered tokens")
 
 
 def token_spread(X):
@@ -120,7 +133,7 @@ def token_spread(X):
     Returns a number from 0 (all tokens equal: rank collapse) to 1 (their mean is zero); 0 for a matrix of zeros.
     Raises ValueError for NaN or a wrong shape. Source: relative residual of Dong et al. (2021), in the 2-norm.
     """
-    X = _unit_scale(finite_matrix(X, "X"))
+    X, _ = unit_scale(finite_matrix(X, "X"))
     size, rest = np.linalg.norm(X, axis=(-2, -1)), np.linalg.norm(center_tokens(X), axis=(-2, -1))
     return _plain(rest / np.where(size > 0, size, 1))
 
@@ -135,7 +148,7 @@ def token_cosine(X):
 
     Source: Noci et al. (2022), section 3. Chapter 4 derives its law under uniform attention.
     """
-    X = _unit_scale(finite_matrix(X, "X"))
+    X, _ = unit_scale(finite_matrix(X, "X"))
     n = X.shape[-2]
     if n < 2:
         raise ValueError(f"X has shape {X.shape}: one token has no pair to compare. Use at least two tokens.")
@@ -163,25 +176,20 @@ def entropy(weights, mask=None):
             f"weights contain {weights.min():.3g}: entropy needs weights of at least 0. "
             "Pass the weights after the softmax, before remove_outlier."
         )
-    sums = weights.sum(-1)  # (..., n_queries)
+    wide = at_least_single(weights)
+    sums = wide.sum(-1)  # (..., n_queries)
     off = np.where(sums > 0, np.abs(sums - 1), 0)
-    if off.max() > _loose_tolerance(weights):
+    if off.max() > max(ROW_SUM, _row_tolerance(weights)):
         raise ValueError(
             f"a row of the weights sums to {sums.flat[off.argmax()]:.3g}, expected 1 (or 0 where all is masked): "
             "entropy needs a probability distribution. Pass the weights after the softmax."
         )
     if mask is not None and (weights * ~check_mask(mask, weights.shape)).any():
         raise ValueError("some weight lies where the mask is False, expected none. True means: the query may look.")
-    logs = np.log(np.where(weights > 0, weights, 1))  # 0 ln 0 = 0
+    logs = np.log(np.where(wide > 0, wide, 1))  # 0 ln 0 = 0
     n = weights.shape[-1] if mask is None else np.broadcast_to(mask, weights.shape).sum(-1)
     most = np.log(np.maximum(n, 1))  # what uniform weights would have
-    return np.where(most > 0, -(weights * logs).sum(-1) / np.where(most > 0, most, 1), 1.0).astype(weights.dtype)
-
-
-def _unit_scale(X):
-    """X divided by its largest entry, so that squares and fourth powers neither overflow nor vanish."""
-    largest = np.abs(X).max((-2, -1), keepdims=True)
-    return X / np.where(largest > 0, largest, 1)
+    return np.where(most > 0, -(wide * logs).sum(-1) / np.where(most > 0, most, 1), 1.0).astype(weights.dtype)
 
 
 def _over_first(total, first):
@@ -193,9 +201,8 @@ def _plain(value):
     return float(value) if np.ndim(value) == 0 else value
 
 
-def _loose_tolerance(A):
-    return max(ROW_SUM, _row_tolerance(A))
-
-
 def _row_tolerance(A):
-    return 10 * np.finfo(A.dtype).eps * max(A.shape[-1], 100)
+    """How far a row of softmax weights in this type may be from one: rounding in the sum, and in what half holds."""
+    if A.dtype == np.float16:
+        return ROW_SUM + A.shape[-1] * 2.0**-25  # half of the smallest step: the weights of many keys are few steps
+    return min(ROW_SUM, 10 * float(np.finfo(A.dtype).eps) * max(A.shape[-1], 100))

@@ -11,6 +11,7 @@ import numpy as np
 from attn_utils.cells import Cells, case_key, in_words
 from attn_utils.engines import Failed, describe, outcomes, what_failed
 from attn_utils.fingerprints import name_of, reads
+from attn_utils.inputs import check_switch
 from attn_utils.progress import Progress
 
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
@@ -69,15 +70,16 @@ def sweep(run, cases, executor=None, store=None, version=None, progress=True):
 
     Errors: ValueError for cases that are alike or not plain, for another kind of executor, store or version, for a
     run that draws from a generator it shares with others (its results would depend on the order), for data too large
-    to send. RuntimeError naming the case when run fails, and when workers die; finished cases stay in the store. A
-    pool whose worker was killed is broken: nothing is tried again in it. Open another and call sweep again with the
-    same store. Dask tries a case on other workers by itself, and gives up after
+    to send. RuntimeError naming the case when run fails, when workers die, and when the store cannot be written to;
+    finished cases stay in the store. A pool whose worker was killed is broken: nothing is tried again in it. Open
+    another and call sweep again with the same store. Dask tries a case on other workers by itself, and gives up after
     distributed.scheduler.allowed-failures of them died. An interrupt (Ctrl-C, the stop button) cancels what has not
     begun and is raised again.
     """
     cases = _check_cases(cases)
     _check_run(run)
     _check_surroundings(executor, store, version)
+    check_switch(progress, "progress")
     cells = Cells(run, cases, store, version)
     with Progress(len(cases), "sweep", cells.so_far(), progress) as bar, _told(cells):
         bar.show(len(cells.done), cells.so_far())
@@ -116,7 +118,9 @@ def _check_cases(cases):
             raise ValueError(f"cases[{i}] is {case!r:.80}, expected a dict of run's arguments: grid(seed=range(20)).")
         checked.append({name: _plain(value, f"{name!r} of cases[{i}]") for name, value in case.items()})
         if case_key(checked[-1]) in seen:
-            raise ValueError(f"the case {in_words(checked[-1])} stands there twice: one draw would count as two.")
+            raise ValueError(
+                f"cases hold {in_words(checked[-1])} twice, expected each once: one draw would count as two."
+            )
         seen.add(case_key(checked[-1]))
     if not checked:
         raise ValueError("cases is empty, expected at least one dict of run's arguments: grid(seed=range(20)).")

@@ -8,7 +8,8 @@ import tarfile
 import numpy as np
 
 from attn_utils.fetch import MNIST, fetch_files
-from attn_utils.inputs import check_rng, is_whole, whole_number
+from attn_utils.glove import check_vectors
+from attn_utils.inputs import as_floating, check_rng, check_switch, is_whole, whole_number
 
 PRONOUN_TEMPLATE = "the {} did not {} the {} because it was too {}"
 PRONOUN_NOUNS, PRONOUN_VERB, PRONOUN_IT, PRONOUN_ADJECTIVE = (1, 6), 4, 8, 11  # places in the sentence
@@ -73,10 +74,12 @@ def pronoun_split(rng, held_out=1 / 3, always=FAMOUS_WORDS, words=PRONOUN_WORDS)
 
     Source: the sentence of Uszkoreit's post on the Transformer (2017), made a template; derived in chapter 1.
     """
-    if not isinstance(held_out, (int, float)) or not 0 < held_out < 1:
+    if not isinstance(held_out, (float, np.floating)) or not 0 < held_out < 1:
         raise ValueError(f"held_out is {held_out!r}, expected a share above 0 and below 1, such as 1/3.")
     check_rng(rng)
     _check_lists(words)
+    if not isinstance(always, (tuple, list, set, frozenset)):
+        raise ValueError(f"always is {always!r:.60}, expected a tuple of words to hold out, such as FAMOUS_WORDS.")
     train, test = {}, {}
     for name, listed in words.items():
         fixed = [word for word in listed if word in always]
@@ -156,6 +159,7 @@ def word_rows(sentences, kv):
     Returns whole numbers (n, n_tokens). Raises ValueError for unknown words, naming them, and for anything
     but a rectangle of words.
     """
+    check_vectors(kv)
     sentences = _rectangle(sentences)  # (n, n_tokens)
     distinct, where = np.unique(sentences, return_inverse=True)
     if unknown := [str(word) for word in distinct if str(word) not in kv.key_to_index]:
@@ -242,6 +246,7 @@ def trigger_sequences(n, rng, n_tokens=16, d=16, bos=True, place=None):
     Source: the code of Ran-Milo (2026).
     """
     check_rng(rng)
+    check_switch(bos, "bos")
     shape = _check_trigger(n, n_tokens, d, place)
     X = rng.random((*shape, n_tokens, d), dtype=np.float32) * 2 - 1  # (*n, n_tokens, d)
     X[..., [BOS_FLAG, TRIGGER_FLAG]] = 0
@@ -302,12 +307,15 @@ def cut_patches(images, patch):
 
     Raises ValueError when patch is no whole number that divides both sides, or when images have less than two axes.
     """
-    images = np.asarray(images)
-    if images.ndim < 2:
-        raise ValueError(f"images have shape {images.shape}, expected (..., height, width).")
+    kind = images.dtype if isinstance(images, np.ndarray) else None
+    images = as_floating(images, "images")
+    images = images if kind is None or kind.kind == "f" else images.astype(kind)  # bytes stay bytes
+    if images.ndim < 2 or images.size == 0:
+        raise ValueError(f"images have shape {images.shape}, expected (..., height, width), with nothing empty.")
     *free, height, width = images.shape
     if not is_whole(patch) or height % patch or width % patch:
         raise ValueError(f"patch is {patch!r}, expected a whole number that divides {height} and {width}.")
+    patch = int(patch)  # a small type of NumPy's would overflow
     tiles = images.reshape(*free, height // patch, patch, width // patch, patch)
     return np.swapaxes(tiles, -3, -2).reshape(*free, -1, patch * patch)
 

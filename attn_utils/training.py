@@ -8,8 +8,9 @@ import contextlib
 import numpy
 from autograd import value_and_grad
 from autograd.extend import SparseObject, defvjp, primitive, vspace
+from autograd.tracer import getval, isbox
 
-from attn_utils.inputs import check_rng, whole_number
+from attn_utils.inputs import check_function, check_params, check_rng, check_switch, real_number, whole_number
 from attn_utils.progress import Progress
 
 
@@ -29,15 +30,18 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
 
     Returns (params, losses): the learned dict and an array of the loss before each step taken.
     An interrupt (Ctrl-C, the stop button) returns what was learned so far.
-    Raises ValueError for bad arguments, FloatingPointError when the loss or a gradient is not finite, or when the
-    loss stops over NaN or inf of its own (naming the step and the parameter).
+    Raises ValueError for bad arguments and for a loss that is no real number or does not depend on the parameters,
+    FloatingPointError when the loss, a gradient or what was learned is not finite, or when the loss stops over NaN or
+    inf of its own (naming the step and the parameter).
 
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019) for the decay.
     """
-    _check_fit(params, steps, rng, lr, betas, weight_decay)
+    _check_functions(loss, batch, on_step)
+    _check_fit(params, rng, lr, betas, weight_decay)
+    steps, progress = whole_number(steps, "steps"), check_switch(progress, "progress")
     vectors, unpack = _pack(params)
     moments = {kind: (numpy.zeros_like(vector), numpy.zeros_like(vector)) for kind, vector in vectors.items()}
-    step_loss = value_and_grad(lambda vectors, *drawn: loss(unpack(vectors), *drawn))
+    step_loss = value_and_grad(lambda vectors, *drawn: _one_number(loss(unpack(vectors), *drawn)))
     losses = []
     often = max(1, steps // 50)  # a bar that moves at every step would take longer than the steps
     with Progress(steps, "training", wanted=progress) as bar:
@@ -59,7 +63,9 @@ def fit(loss, params, batch, steps, *, rng, lr=1e-2, betas=(0.9, 0.999), weight_
                         break
         except KeyboardInterrupt:
             print(f"Interrupted after {len(losses)} of {steps} steps: returning what was learned so far.")
-    return {name: value.copy() for name, value in unpack(vectors).items()}, numpy.array(losses)
+    learned = {name: value.copy() for name, value in unpack(vectors).items()}
+    _check_learned(learned, len(losses))
+    return learned, numpy.array(losses)
 
 
 def _adam(value, gradient, m, v, step, lr, weight_decay, beta1, beta2, epsilon=1e-8):
@@ -69,7 +75,8 @@ def _adam(value, gradient, m, v, step, lr, weight_decay, beta1, beta2, epsilon=1
     v *= beta2
     v += (1 - beta2) * gradient**2
     direction = (m / (1 - beta1**step)) / (numpy.sqrt(v / (1 - beta2**step)) + epsilon)
-    return (value - lr * (direction + weight_decay * value)).astype(value.dtype)
+    with numpy.errstate(over="ignore"):  # what is not finite is named at the next step, or at the end
+        return (value - lr * (direction + weight_decay * value)).astype(value.dtype)
 
 
 def _pack(params):
@@ -109,20 +116,31 @@ def _add_at(total, place, g):
 defvjp(_piece, _piece_gradient, None, None)
 
 
-def _check_fit(params, steps, rng, lr, betas, weight_decay):
+def _check_fit(params, rng, lr, betas, weight_decay):
     check_rng(rng)
-    whole_number(steps, "steps")
-    if not callable(lr) and not lr > 0:
-        raise ValueError(f"lr is {lr!r}, expected a positive learning rate, such as 0.01.")
-    if not weight_decay >= 0:
-        raise ValueError(f"weight_decay is {weight_decay!r}, expected a number of at least 0.")
-    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+    if not callable(lr):
+        real_number(lr, "lr", above=0, fix=", the learning rate, such as 0.01, or a function of the step")
+    real_number(weight_decay, "weight_decay", low=0)
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2 or not all(map(_is_share, betas)):
         raise ValueError(f"betas are {betas!r}, expected two numbers of at least 0 and below 1, such as (0.9, 0.999).")
-    if not isinstance(params, dict) or not params:
-        raise ValueError(f"params is {type(params).__name__} {params!r:.40}, expected a dict from name to array.")
+    check_params(params)
     for name, value in params.items():
-        if numpy.asarray(value).dtype not in (numpy.float32, numpy.float64):  # Adam's 1e-8 is zero in float16
-            raise ValueError(f"parameter {name!r} has type {numpy.asarray(value).dtype}, expected float32 or float64.")
+        kind = value.dtype if hasattr(value, "dtype") else numpy.asarray(value).dtype
+        if kind not in (numpy.float32, numpy.float64):  # Adam's 1e-8 is zero in float16
+            raise ValueError(f"params hold {name!r} of type {kind}, expected float32 or float64. Convert it first.")
+        if numpy.ma.is_masked(value) or not numpy.isfinite(value).all():
+            raise ValueError(f"params hold {name!r} with NaN, inf or masked places, expected finite numbers to start.")
+
+
+def _check_functions(loss, batch, on_step):
+    check_function(loss, "loss", ", loss(params, *batch(rng)) -> one number")
+    check_function(batch, "batch", ", batch(rng) -> tuple of arrays; lambda rng: () where the loss takes none")
+    if on_step is not None:
+        check_function(on_step, "on_step", ", on_step(step, params), or None")
+
+
+def _is_share(beta):
+    return isinstance(beta, (int, float, numpy.number)) and 0 <= beta < 1
 
 
 def _check_batch(drawn):
@@ -132,6 +150,29 @@ def _check_batch(drawn):
             "One array is a tuple with a comma: (X,)."
         )
     return drawn
+
+
+def _one_number(loss):
+    """What the loss returned, checked to be one real number that depends on the parameters."""
+    if not isbox(loss):
+        raise ValueError(
+            f"loss returned {loss!r:.60}, expected one number that depends on params. Write it with autograd.numpy, "
+            "and return it."
+        )
+    value = numpy.asarray(getval(loss))
+    if value.ndim or value.dtype.kind != "f":
+        raise ValueError(
+            f"loss returned shape {value.shape} and type {value.dtype}, expected one real number, such as the mean."
+        )
+    return loss
+
+
+def _check_learned(params, step):
+    bad = [name for name, value in params.items() if not numpy.isfinite(value).all()]
+    if bad:
+        raise FloatingPointError(
+            f"after step {step} {', '.join(map(repr, bad[:3]))} is not finite. Lower lr, or look for what grows."
+        )
 
 
 def _check_rate(rate, step):

@@ -14,7 +14,7 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 
 from attn_utils.gradients import attend, center_tokens, feed_forward, sigmoid, softmax, turned
-from attn_utils.inputs import check_mask, check_rng, check_scale, is_whole
+from attn_utils.inputs import as_floating, check_mask, check_rng, check_scale, check_switch, is_whole, real_number
 
 ATTENTION, FEED_FORWARD = ("W_Q", "W_K", "W_V", "W_O"), ("W_1", "b_1", "W_2", "b_2")  # the parameters of each part
 
@@ -41,9 +41,13 @@ def init_transformer(rng, n_layers, n_heads, d, d_head=None, *, d_ff=None, model
     Source: the initialisation of Ran-Milo (2026), whose heads have the full width, d_head = d.
     """
     d_head = d if d_head is None else d_head
-    check_sizes(rng, models, n_layers=n_layers, n_heads=n_heads, d=d, d_head=d_head, d_ff=1 if d_ff is None else d_ff)
-    if std is not None and not std > 0:
-        raise ValueError(f"std is {std!r}, expected a positive standard deviation, or None for 1/sqrt(features).")
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d": d, "d_head": d_head}
+    sizes |= {} if d_ff is None else {"d_ff": d_ff}
+    n_layers, n_heads, d, d_head, *inner = check_sizes(rng, models, **sizes)
+    d_ff = inner[0] if inner else None
+    if std is not None:
+        real_number(std, "std", above=0, fix=", or None for 1/sqrt(features)")
+    check_switch(gate, "gate"), check_switch(sink, "sink")
     shapes = {"W_Q": (n_heads, d, d_head), "W_K": (n_heads, d, d_head), "W_V": (n_heads, d, d_head)}
     shapes |= {"W_O": (n_heads, d_head, d)} | ({"W_G": (n_heads, d, 1)} if gate else {})
     flat = {"sink": (n_heads, 1, 1, 1)} if sink else {}
@@ -97,7 +101,7 @@ def transformer(
     Source: Vaswani et al. (2017); pre-norm as in Xiong et al. (2020); the gate as in Qiu et al. (2025), one number
     a head; centred values as in chapter 4; graying as in Ji et al. (2025).
     """
-    layers, X = split_layers(params), as_floats(X)
+    layers, X = split_layers(params), as_floats(X, "X")
     _check_input(layers, X)
     mask = mask if mask is None else check_mask(mask, (X.shape[-2], X.shape[-2]))
     scale = scale if scale is None else check_scale(scale)
@@ -118,10 +122,14 @@ def _as_is(X):
     return X
 
 
-def as_floats(X):
-    """Lists and whole numbers as floating-point arrays; what is differentiated stays what it is."""
-    X = X if hasattr(X, "shape") else numpy.asarray(X)
-    return X.astype(float) if X.dtype.kind in "biu" else X
+def as_floats(X, name):
+    """Data as a floating-point array, checked to be finite; what is differentiated stays what it is."""
+    if isbox(X):
+        return X
+    X = as_floating(X, name)
+    if not numpy.isfinite(X).all():
+        raise ValueError(f"{name} contains NaN or inf, expected finite numbers. Look for where they arise upstream.")
+    return X
 
 
 def attention_layer(layer, X, mask=None, weighting=softmax, scale=None, center_values=False):
@@ -182,11 +190,13 @@ def sigmoid_gate(scores):
 
 def split_layers(params):
     """The parameters as a list of dicts, one a layer: {"0.W_Q": a, "1.W_Q": b} becomes [{"W_Q": a}, {"W_Q": b}]."""
+    if not hasattr(params, "items"):  # what autograd makes of a dict is none itself
+        raise ValueError(f"params is {type(params).__name__}, expected a dict, as init_transformer draws it.")
     layers = {}
     for name, value in params.items():
         layer, _, short = name.partition(".")
         if not (layer.isdecimal() and short):
-            raise ValueError(f"a parameter is called {name!r}, expected a layer and a name, such as '0.W_Q'.")
+            raise ValueError(f"params hold the name {name!r}, expected a layer and a name, such as '0.W_Q'.")
         layers.setdefault(int(layer), {})[short] = value
     return [layers[layer] for layer in sorted(layers)]
 
@@ -213,13 +223,15 @@ def grayed(graying, X):
 
 
 def check_sizes(rng, models, **sizes):
+    """The sizes as ints, since a small type of NumPy's would overflow. Stops where one is no positive whole number."""
     check_rng(rng)
     if not isinstance(models, (tuple, list)):
         raise ValueError(f"models is {models!r}, expected a tuple such as () for one model, (3,) for three.")
-    sizes |= {f"models[{i}]": size for i, size in enumerate(models)}
-    for name, size in sizes.items():
+    named = sizes | {f"models[{i}]": size for i, size in enumerate(models)}
+    for name, size in named.items():
         if not is_whole(size):
             raise ValueError(f"{name} is {size!r}, expected a positive whole number.")
+    return [int(size) for size in sizes.values()]
 
 
 def _check_switches(skip, norm, post, center_values, weighting):
@@ -291,9 +303,10 @@ def condition_layers(rng, n_layers, n_heads, d, d_head, *, d_ff, models=(), alph
     Sizes and errors as for init_transformer. Returns its dict.
     Source: Ji et al. (2025), "Cutting the Skip", in miniature; alpha Z + beta I from Trockman and Kolter (2023).
     """
-    check_sizes(rng, models, d_ff=d_ff)
-    if not numpy.isfinite([alpha, beta]).all():
-        raise ValueError(f"alpha and beta are {alpha!r} and {beta!r}, expected finite numbers.")
+    d_head = d if d_head is None else d_head
+    sizes = {"n_layers": n_layers, "n_heads": n_heads, "d": d, "d_head": d_head, "d_ff": d_ff}
+    n_layers, n_heads, d, d_head, d_ff = check_sizes(rng, models, **sizes)
+    real_number(alpha, "alpha"), real_number(beta, "beta")
     params = init_transformer(rng, n_layers, n_heads, d, d_head, d_ff=d_ff, models=models)
     for layer in range(n_layers):
         Z = rng.normal(size=(*models, n_heads, d, d)) / numpy.sqrt(d)

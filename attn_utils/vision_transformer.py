@@ -4,6 +4,7 @@ import numpy
 from autograd import numpy as np
 
 from attn_utils.gradients import linear, mean_token
+from attn_utils.inputs import check_params
 from attn_utils.transformer import (
     as_floats,
     check_norm,
@@ -51,7 +52,8 @@ def init_classifier(
     """
     if recipe not in ("standard", "conditioned"):
         raise ValueError(f"recipe is {recipe!r}, expected 'standard' or 'conditioned'.")
-    check_sizes(rng, models, d_patch=d_patch, n_tokens=n_tokens, n_classes=n_classes, n_heads=n_heads, d=d, d_ff=d_ff)
+    sizes = {"d_patch": d_patch, "n_tokens": n_tokens, "n_classes": n_classes, "n_heads": n_heads, "d": d, "d_ff": d_ff}
+    d_patch, n_tokens, n_classes, n_heads, d, d_ff = check_sizes(rng, models, **sizes)
     if d_head is None and d % n_heads:
         raise ValueError(f"d is {d}, expected a multiple of n_heads = {n_heads}, or pass d_head.")
     d_head = d // n_heads if d_head is None else d_head
@@ -111,6 +113,7 @@ def embed_patches(params, patches):
 
 def _split_classifier(params):
     """The parameters of embedding and head, and those of the layers."""
+    check_params(params, ", as init_classifier draws it")
     names = ("embed.W", "embed.position", "head.W", "head.b")
     if missing := [name for name in names if name not in params]:
         raise ValueError(f"params have no {', '.join(missing)}. Draw them with init_classifier.")
@@ -118,7 +121,7 @@ def _split_classifier(params):
 
 
 def _check_patches(own, patches):
-    patches = as_floats(patches)
+    patches = as_floats(patches, "patches")
     W, n_tokens = own["embed.W"], own["embed.position"].shape[-2]
     models, expected = W.shape[:-2], (n_tokens, W.shape[-2])
     fits = patches.ndim >= len(models) + 2 and patches.shape[-2:] == expected

@@ -108,11 +108,11 @@ WEIGHTINGS = {"softmax": softmax, "softmax1": softmax1, "relu": relu, "sigmoid":
 def count_visible(scores, axis=-1, uncounted=0):
     """How many places count for each query: scores that are not -inf, less `uncounted`, and at least 1.
 
-    Returns an array of the scores' type, with length 1 along `axis`.
+    Returns an array of the scores' type (float32 for float16, which ends at 65,504), with length 1 along `axis`.
     """
     whole_number(uncounted, "uncounted", least=0, fix=" places")
     seen = np.sum(~np.isneginf(scores), axis=axis, keepdims=True)
-    return np.maximum(seen - uncounted, 1).astype(scores.dtype)
+    return np.maximum(seen - uncounted, 1).astype(np.promote_types(scores.dtype, np.float32))
 
 
 def _check_scores(scores, axis):

@@ -78,3 +78,41 @@ def test_equals_pytorch(dtype, masked, torch):
     )
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(attention(Q, K, V, mask=mask)[0], theirs.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("weighting", "words"),
+    [
+        (lambda scores: scores * np.nan, "contains NaN or inf"),
+        (lambda scores: scores * 1j, "type complex128"),
+        (lambda scores: scores.astype(str), "type <U"),
+        (lambda scores: np.ma.masked_array(scores, scores > 0), "is a masked array"),
+        (lambda scores: [[1.0], [1.0, 2.0]], "rows of several lengths"),
+        (lambda scores: None, "type object"),
+    ],
+)
+def test_what_a_weighting_must_not_give_is_named(weighting, words):
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError, match=f"the result of weighting.*{words}|the result of weighting {words}"):
+        attention(X, X, X, weighting=weighting)
+    assert np.array_equal(attention(X, X, X, weighting=lambda scores: np.eye(3, dtype=int).tolist())[0], X)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_an_output_that_overflows_is_said(dtype):
+    X, top = np.ones((3, 2), dtype), np.full((3, 2), np.finfo(dtype).max)
+    with np.errstate(over="raise"), pytest.raises(ValueError, match=f"outputs of weighting overflow {dtype}"):
+        attention(X, X, top, weighting=np.ones_like)
+
+
+def test_what_is_masked_counts_nowhere():
+    """A list of masked arrays and a masked scale were taken for what stands below the mask."""
+    X = np.arange(6.0).reshape(3, 2)
+    heads = [np.ma.masked_array(X, X > 2)] * 2
+    for scale in (np.ma.masked, np.ma.masked_array(2.0, True)):
+        with pytest.raises(ValueError, match="scale is mask"):
+            attention(X, X, X, scale=scale)
+    with pytest.raises(ValueError, match="Q is a masked array"):
+        attention(heads, X, X)
+    with pytest.raises(ValueError, match="mask is a masked array"):
+        attention(X, X, X, mask=[np.ma.masked_array([True] * 3, [0, 1, 0])] * 3)

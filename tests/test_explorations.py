@@ -107,9 +107,28 @@ def test_two_explorations_have_two_ids(shown, monkeypatch):
     assert ids == ["explore-height-bars-of-height", "explore-height-bars-of-height-2"]
 
 
+def small(figsize=(3, 2)):
+    return plt.subplots(figsize=figsize)[1]
+
+
+def test_letters_that_are_too_small_on_a_phone_are_refused(shown):
+    """As figure() measures them, in every frame; a still of explore_3d as well."""
+
+    def grows(size):
+        small().set_xlabel("key", fontsize=size)
+
+    explore(grows, "At {size}.", size=[9, 10])
+    with pytest.raises(ValueError, match=r"draw\(6\): the text 'key' is 6 points large.*at least 11"):
+        explore(grows, "At {size}.", size=[10, 6])
+    with pytest.raises(ValueError, match="draw.1.*letters are 7.1 pixels large"):
+        explore(lambda h: small((6.4, 4.8)).bar([0], [h]) and None, "At {h}.", h=[1, 2])
+    with pytest.raises(ValueError, match="still: the text .* 10 points large"):
+        explore_3d(small((6.4, 4.8)).figure, scene(), "Three points on a line.")
+
+
 def test_labels_alt_functions_and_pyplot_drawings(shown):
     explore(
-        lambda h: plt.bar([0], [h]) and None, alt=lambda h: f"<{h}> & more", label=lambda h: f"{h} cm", height=[1, 2]
+        lambda h: small().bar([0], [h]) and None, alt=lambda h: f"<{h}> & more", label=lambda h: f"{h} cm", height=[1, 2]
     )
     markup = shown[0][0]
     assert frames(markup)[1] == {**frames(markup)[1], "caption": "<2> & more", "label": "2 cm"}
@@ -180,7 +199,7 @@ def test_too_heavy_and_uneven_frames_are_refused(shown):
     rng = np.random.default_rng(0)
 
     def noise(n):
-        plt.figure(figsize=(6, 6)).gca().imshow(rng.random((200, 200)))
+        small(figsize=(4, 4)).imshow(rng.random((300, 300)))
 
     with pytest.raises(ValueError, match="KB"):
         explore(noise, alt="noise {n}", n=[1, 2, 3])
@@ -203,7 +222,7 @@ def run_cell(source):
 def test_in_a_kernel_one_output_carries_both_forms():
     source = (
         "import matplotlib.pyplot as plt\nfrom attn_utils import explore\n"
-        "explore(lambda h: plt.bar([0], [h]) and None, alt='{h}', h=[1, 2])"
+        "explore(lambda h: plt.subplots(figsize=(3, 2))[1].bar([0], [h]) and None, alt='{h}', h=[1, 2])"
     )
     (output,) = run_cell(source)
     assert set(output["data"]) == {"text/html", "text/plain", VIEW}
@@ -260,7 +279,7 @@ def test_alt_alone_is_the_caption_of_a_scene(shown):
 
 def test_only_figures_that_draw_opened_are_used_and_all_are_closed(shown):
     mine = plt.figure()
-    explore(lambda h: plt.subplots()[1].bar([0], [h]) and None, alt="{height}", height=[1, 2])
+    explore(lambda h: small().bar([0], [h]) and None, alt="{height}", height=[1, 2])
     assert plt.get_fignums() == [mine.number]
     for draw in (lambda h: None, lambda h: plt.subplots()[1], lambda h: "a bar"):
         with pytest.raises(ValueError, match="expected a matplotlib Figure"):

@@ -1,6 +1,8 @@
 """Results at full scale are kept with how they were made, and are checked when read."""
 
+import errno
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -76,10 +78,10 @@ def test_without_git_there_is_no_commit(folder, monkeypatch):
 
 
 def test_what_is_not_there_or_was_edited_is_said(folder):
-    with pytest.raises(ValueError, match=r"'one' \(there: none yet\).*BOOK_SCALE=full"):
+    with pytest.raises(ValueError, match=r"'one', expected .*\(there: none yet\).*BOOK_SCALE=full"):
         stored("one")
     path = keep("one", 0.125, **HOW)
-    with pytest.raises(ValueError, match=r"'two' \(there: one\)"):
+    with pytest.raises(ValueError, match=r"'two', expected .*\(there: one\)"):
         stored("two")
     path.write_text(path.read_text().replace("0.125", "0.126"))
     with pytest.raises(ValueError, match="one.json is damaged or was edited by hand"):
@@ -114,6 +116,17 @@ def test_names_sizes_and_types_are_checked(folder):
     with pytest.raises(TypeError, match="cannot be kept"):
         keep("one", object(), **HOW)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("where", ["mkdir", "replace"])
+def test_where_nothing_can_be_written_it_says_so(folder, monkeypatch, where):
+    def refuse(*args, **kwargs):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, where, refuse)
+    with pytest.raises(RuntimeError, match="'one' cannot be written to .*Permission denied.*checkout of the book"):
+        keep("one", 1, **HOW)
+    assert not folder.exists() or not list(folder.iterdir())
 
 
 def test_every_stored_result_of_the_book_is_whole():

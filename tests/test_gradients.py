@@ -9,7 +9,7 @@ from autograd.test_util import check_grads
 from scipy import stats
 
 import attn_utils
-from attn_utils import causal_mask, spectra, weightings
+from attn_utils import attention, causal_mask, gradients, spectra, weightings
 from attn_utils.gradients import (
     NORMS,
     WEIGHTINGS,
@@ -255,3 +255,38 @@ def test_shapes_that_would_broadcast_are_refused():
 def test_targets_that_name_no_class_are_refused(targets):
     with pytest.raises(ValueError, match="whole numbers|expected 0 to 2"):
         cross_entropy(np.ones((2, 3)), np.array(targets))
+
+
+# ------------------------------------------------------------------------- half precision
+
+
+def test_half_precision_is_computed_in_float32_and_comes_back():
+    """512 x 768 numbers and 70,000 keys, of which sums in float16 overflow or stop growing."""
+    rng = np.random.default_rng(0)
+    X, Y = (150 * rng.normal(size=(2, 512, 768))).astype(np.float16)
+    many, target = np.zeros((2, 70_000), np.float16), np.array([3, 69_999])
+    with np.errstate(all="raise", under="ignore"):
+        assert np.isclose(gradients.cross_entropy(many, target), np.log(70_000), rtol=1e-6)
+        expected = np.mean((X.astype(float) - Y.astype(float)) ** 2)
+        assert np.isclose(gradients.squared_error(X, Y), expected, rtol=1e-5)
+        assert gradients.gelu(X).dtype == np.float16 and np.isfinite(gradients.gelu(X)).all()
+        for loss, inputs in ((gradients.cross_entropy, (many, target)), (gradients.squared_error, (X, Y))):
+            half, single = grad(loss)(*inputs), grad(loss)(inputs[0].astype(np.float32), *inputs[1:])
+            assert half.dtype == np.float16
+            np.testing.assert_allclose(half, single, rtol=2e-3, atol=1e-7)
+        for name, weighting in gradients.WEIGHTINGS.items():
+            slope = grad(lambda scores, weighting=weighting: anp.sum(weighting(scores)[:, :100] * 1000))
+            half, single = slope(many), slope(many.astype(np.float32))
+            assert np.isfinite(half).all(), name
+            np.testing.assert_allclose(half, single, rtol=5e-3, atol=1e-6, err_msg=name)
+
+
+def test_attention_for_training_in_half_precision():
+    rng = np.random.default_rng(0)
+    Q, K, V = (40 * rng.normal(size=(3, 20, 256))).astype(np.float16)  # scores up to 1e6 before the scale
+    output, weights = gradients.attend(Q, K, V)
+    assert output.dtype == weights.dtype == np.float16
+    for found, expected in zip((output, weights), attention(Q, K, V), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-3)
+    keys = np.zeros((70_000, 2), np.float16)
+    assert np.isclose(gradients.attend(Q[:1, :2], keys, keys + 1)[0], 1, atol=2e-3).all()

@@ -165,3 +165,29 @@ def test_numbers_of_numpy_are_an_epsilon_too(graying):
     assert graying(X, np.float64(0.5)).dtype == np.float32
     np.testing.assert_array_equal(graying(X, np.float64(0.5)), graying(X, 0.5))
     np.testing.assert_array_equal(graying(X, np.int64(1)), graying(X, 1.0))
+
+
+@BOTH
+def test_half_precision_of_many_tokens_is_grayed_as_float32_is(graying):
+    """An eps of float16 times 768 would take three quarters of the singular values for zero."""
+    X = np.random.default_rng(0).normal(size=(512, 768)).astype(np.float16)
+    found, expected = graying(X, 0.5), graying(X.astype(np.float32), 0.5)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found.astype(float), expected, atol=2e-3 * abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 3), (12, 5), (16, 64), (512, 768)])
+def test_the_rounding_of_every_type_is_not_lifted(dtype, shape):
+    """Tokens of rank 2, rounded to their type: beyond the second nothing is raised to the power of 0.1."""
+    rng = np.random.default_rng(shape[0])
+    X = (rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, shape[1]))).astype(dtype)
+    after = np.linalg.svd(svd_graying(X, 0.1).astype(float))[1]
+    assert after[1] > 0.5 * after[0] and (after[2:] < 2e-3 * after[0]).all()
+
+
+@BOTH
+def test_long_doubles_beyond_float64_are_grayed(graying):
+    X, size = tokens(0).astype(np.longdouble), np.finfo(np.longdouble).max / 100
+    for factor in (size, 1 / size):
+        np.testing.assert_allclose((graying(X * factor, 0.7) / factor).astype(float), graying(X, 0.7).astype(float))

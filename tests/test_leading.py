@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from drawn import gauss, matrices
 from hypothesis import given, settings
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from attn_utils import attention, causal_mask, softmax
 from attn_utils.leading import attention_singular_values, singular_values
@@ -116,6 +116,169 @@ def test_no_convergence_is_said():
     Q, K = gauss(2, 300, 300)
     with pytest.raises(RuntimeError, match="Raise max_passes or tol"):
         attention_singular_values(Q, K, 2, tol=1e-12, max_passes=3)
+
+
+# ---------------------------------------------- values that repeat, cluster or vanish
+
+
+def orthogonal(n, m, seed):
+    return np.linalg.qr(gauss(n, m, seed=seed))[0]
+
+
+def repeated(values, n=100, m=100):
+    """A matrix with these singular values, and zeros."""
+    values = np.r_[values, np.zeros(min(n, m))][: min(n, m)]
+    return orthogonal(n, min(n, m), 1) * values @ orthogonal(m, min(n, m), 2).T
+
+
+EYE, SHUFFLE = np.eye(100), np.random.default_rng(0).permutation(100)
+DEGENERATE = {
+    "identity": EYE,
+    "permutation": EYE[SHUFFLE],
+    "previous token": np.vstack([EYE[:1], EYE[:-1]]),
+    "one-hot": EYE[np.random.default_rng(1).integers(0, 100, 100)],
+    "all to one": np.repeat(EYE[:1], 100, axis=0),
+    "half on itself, half on one": (EYE + np.repeat(EYE[:1], 100, axis=0)) / 2,
+    "uniform": np.full((100, 100), 0.01),
+    "blocks": np.kron(np.eye(10), np.full((10, 10), 0.1)),
+    "cycles of a permutation": (EYE + EYE[SHUFFLE] + EYE[SHUFFLE].T) / 3,  # each has a singular value of one
+    "one row": EYE * (np.arange(100) == 0),
+    "one value, fifty times": repeated(np.ones(50)),
+    "in pairs": repeated([3, 3, 2, 2, 1, 1]),
+    "clustered": repeated(1 + 1e-9 * np.arange(10)[::-1]),
+    "tall": np.eye(200, 100),
+    "wide": np.eye(100, 200),
+    "almost the identity": EYE + 1e-8 * gauss(100, 100),
+    "tiny": 1e-30 * EYE,
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_degenerate_spectra_have_their_values(name, dtype):
+    """Iterations from one start give up on these, or find one of several equal values."""
+    A = DEGENERATE[name].astype(dtype)
+    full = np.linalg.svd(A.astype(float), compute_uv=False)
+    wrapped = [A] if dtype == "float16" else [A, aslinearoperator(A)]
+    for k in (1, 2, 5):
+        for each in wrapped:
+            found = singular_values(each, k)
+            assert found.dtype == dtype and found.shape == (k,)
+            tolerance = {"float16": 1e-3, "float32": 2e-5, "float64": 1e-7}[dtype]
+            np.testing.assert_allclose(found, full[:k], rtol=tolerance, atol=tolerance * full[0])
+
+
+@pytest.mark.parametrize("name", ["identity", "permutation", "previous token", "one-hot", "cycles of a permutation"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_measure_takes_a_degenerate_spectrum(name, dtype):
+    A = DEGENERATE[name].astype(dtype)
+    s = np.linalg.svd(A.astype(float), compute_uv=False)
+    assert np.isclose(spectral_gap(A), 1 - s[1] / s[0], atol=1e-4)
+    assert np.isclose(stable_rank(A), (s**2).sum() / s[0] ** 2, rtol=1e-4)
+    assert np.isclose(stable_rank_gram(A), (s**4).sum() / s[0] ** 4, rtol=1e-4)
+
+
+def test_an_operator_of_any_size_is_not_taken_for_zero():
+    for scale in (1e-300, 1e-200, 1e200):
+        found = singular_values(aslinearoperator(scale * np.diag(np.arange(1.0, 41))), 2)
+        np.testing.assert_allclose(found, [40 * scale, 39 * scale], rtol=1e-9)
+
+
+LOOKS_AT = {  # scores of 1,000 and 0: each query looks at one key, or at ten alike
+    "itself": (EYE, EYE),
+    "another": (EYE, EYE[SHUFFLE]),
+    "the one before": (EYE, np.roll(EYE, -1, axis=0)),
+    "the same": (np.ones((100, 1)), np.eye(100, 1)),
+    "its own ten": (np.repeat(np.eye(10), 10, axis=0), np.repeat(np.eye(10), 10, axis=0)),
+    "all": (0 * EYE, EYE),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS_AT)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_matrix_free_takes_degenerate_attention(name, dtype, causal):
+    Q, K = (array.astype(dtype) for array in LOOKS_AT[name])
+    mask = causal_mask(100) if causal else None
+    weights = attention(*(array.astype(float) for array in (Q, K, K)), mask=mask, scale=1000)[1]
+    full = np.linalg.svd(weights, compute_uv=False)
+    for k in (1, 2, 5):
+        found = attention_singular_values(Q, K, k, scale=1000, causal=causal, tol=1e-4)
+        np.testing.assert_allclose(found, full[:k], rtol=2e-3, atol=1e-3 if dtype == "float16" else 1e-5)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-3), ("float64", 1e-10)])
+def test_matrix_free_sees_far_below_the_first_value(dtype, tolerance):
+    """The sixth to eighth values are 3e-5 of the first; from the squares, float32 gave more than double."""
+    Q, K = (0.1 * gauss(2, 400, 4)).astype(dtype)
+    full = np.linalg.svd(attention(*(array.astype(float) for array in (Q, K, K)))[1], compute_uv=False)
+    assert full[7] < 1e-4
+    np.testing.assert_allclose(attention_singular_values(Q, K, 8), full[:8], rtol=tolerance)
+
+
+def test_matrix_free_ends_where_the_rest_is_rounding():
+    for scale in (0, 1e-7, 1e-5):
+        for seed in range(5):
+            Q, K = scale * gauss(2, 150, 3, seed=seed)
+            assert np.isclose(attention_singular_values(Q, K, 8)[0], 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble"])
+def test_the_ends_of_a_type_are_answered_or_refused_in_words(dtype):
+    info = np.finfo(dtype)
+    for n, k in ((5, 2), (40, 2)):
+        top = np.full((n, n), info.max)
+        with np.errstate(over="raise"), pytest.raises(ValueError, match=f"values overflow {np.dtype(dtype)}, expected"):
+            singular_values(top, k)
+        for eye in (np.eye(n, dtype=dtype) * size for size in (info.smallest_normal, info.max / 2)):
+            np.testing.assert_allclose((singular_values(eye, k) / eye[0, 0]).astype(float), 1, rtol=1e-6)
+
+
+def test_an_operator_of_subnormal_numbers_is_not_taken_for_zero():
+    tiny = np.diag(np.arange(1.0, 41)) * 1e-315
+    np.testing.assert_allclose(singular_values(aslinearoperator(tiny), 2) / 1e-315, [40, 39], rtol=1e-6)
+
+
+def test_an_operator_that_cannot_be_worked_with_is_refused_in_words():
+    A = gauss(40, 40)
+    for n in (5, 40):
+        lame = LinearOperator((n, n), matvec=lambda v, n=n: A[:n, :n] @ v, dtype=float)
+        with pytest.raises(ValueError, match="no rmatvec, expected"):
+            singular_values(lame, 2)
+        lame = LinearOperator((n, n), matvec=lambda v: v, rmatvec=lambda v: np.nan * v, dtype=float)
+        with pytest.raises(ValueError, match="NaN or inf"):
+            singular_values(lame, 2)
+    with pytest.raises(ValueError, match="type float.*Give it dtype=float"):
+        singular_values(aslinearoperator(A.astype(np.longdouble)), 2)
+
+
+def test_a_k_of_a_small_type_does_not_overflow():
+    A = gauss(260, 260)
+    for small in (np.int8, np.uint8):
+        np.testing.assert_allclose(singular_values(A, small(16)), singular_values(A, 16))
+        np.testing.assert_allclose(singular_values(A, small(127)), singular_values(A, 127))
+        assert len(attention_singular_values(A[:, :3], A[:, :3], small(2), block=small(100))) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_attention_takes_no_full_decomposition(dtype, monkeypatch):
+    """Neither the second look nor its tolerance may send every matrix to the decomposition that k is there to avoid."""
+    from attn_utils import leading
+
+    Q, K, mask = *gauss(2, 200, 8), causal_mask(200)
+    causal = [attention(Q, K, K, mask, scale)[1].astype(dtype) for scale in (0, 0.35, 2)]
+    expected = [np.linalg.svd(A.astype(float), compute_uv=False)[:3] for A in causal]
+    full = np.linalg.svd
+
+    def small(A, **options):
+        assert min(A.shape) < 100
+        return full(A, **options)
+
+    monkeypatch.setattr(leading.np.linalg, "svd", small)
+    for A, values in zip(causal, expected, strict=True):
+        for k in (1, 2, 3):
+            tolerance = 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(singular_values(A, k), values[:k], rtol=tolerance)
 
 
 # -------------------------------------------------------------------- bad input

@@ -91,3 +91,14 @@ def test_what_they_refuse(norm, arguments, message):
 def test_a_shift_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"shift has shape \(1,\), expected \(2,\)"):
         layer_norm(np.ones((2, 2)), shift=[1.0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("norm", [rms_norm, layer_norm])
+def test_what_overflows_a_type_is_said(norm, dtype):
+    X = np.array([[1, 2, -9]], dtype)
+    with np.errstate(over="raise"), pytest.raises(ValueError, match=f"normalized tokens overflow {dtype}, expected"):
+        norm(X, np.full(3, np.finfo(dtype).max))
+    with pytest.raises(ValueError, match="gain contains NaN or inf"):
+        norm(X, np.full(3, np.inf))
+    assert np.isnan(norm(np.array([[1, np.nan, 2]], dtype), np.ones(3))).all()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf
+from small_models import small_decoder, small_encoder
 
 from attn_utils import causal_mask, softmax
 from attn_utils.fetch import MINILM, fetch_files
@@ -116,16 +117,6 @@ def test_smollm_stops_at_the_end_of_its_answer(smollm):
 # ---------------------------------------------------------- small models, computed token by token
 
 
-def small_encoder(rng, layers=2, heads=3, d=6, d_head=4, d_ff=5, words=11, longest=7):
-    shapes = {"W_Q": (heads, d, d_head), "b_Q": (heads, 1, d_head), "W_K": (heads, d, d_head), "b_K": (heads, 1, d_head)}
-    shapes |= {"W_V": (heads, d, d_head), "b_V": (heads, 1, d_head), "W_O": (heads, d_head, d), "b_O": (d,)}
-    shapes |= {"W_1": (d, d_ff), "b_1": (d_ff,), "W_2": (d_ff, d), "b_2": (d,)}
-    shapes |= {f"{part}.{name}": (d,) for part in ("attention", "mlp") for name in ("gain", "shift")}
-    params = {f"{i}.{name}": rng.normal(size=shape) for i in range(layers) for name, shape in shapes.items()}
-    params |= {"embed.W": rng.normal(size=(words, d)), "embed.position": rng.normal(size=(longest, d))}
-    return params | {"embed.sentence": rng.normal(size=(2, d)), "embed.gain": rng.normal(size=d), "embed.shift": rng.normal(size=d)}
-
-
 def slow_encoder(params, ids, skips=True, mlp=True, norm=True, biases=True, frozen=None):
     """The equations, a token, a head and a layer at a time."""
 
@@ -175,14 +166,6 @@ def test_the_encoder_is_its_equations(switches, freeze):
     assert run.hidden.dtype == np.float64 and (not freeze or (run.weights == switches["frozen"]).all())
     V = run.hidden[0] @ params["0.W_V"] + params["0.b_V"] * switches.get("biases", True)
     np.testing.assert_allclose(run.values[0], V, rtol=1e-9)
-
-
-def small_decoder(rng, layers=2, heads=4, shared=2, d=6, d_head=4, d_ff=5, words=11):
-    shapes = {"W_Q": (heads, d, d_head), "W_K": (heads // shared, d, d_head), "W_V": (heads // shared, d, d_head)}
-    shapes |= {"W_O": (heads, d_head, d), "attention.gain": (d,), "mlp.gain": (d,)}
-    shapes |= {"W_gate": (d, d_ff), "W_1": (d, d_ff), "W_2": (d_ff, d)}
-    params = {f"{i}.{name}": rng.normal(size=shape) for i in range(layers) for name, shape in shapes.items()}
-    return params | {"embed.W": rng.normal(size=(words, d)), "final.gain": rng.normal(size=d)}
 
 
 def slow_decoder(params, ids, skips=True, mlp=True, allow=None, drop=None):

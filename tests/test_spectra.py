@@ -188,3 +188,76 @@ def test_other_mistakes_are_explained():
 def test_float16_has_a_spectrum():
     A = softmax(gauss(40, 40)).astype(np.float16)
     assert spectral_gap(A) > 0 and condition_number(A) > 1
+
+
+# --------------------------------------------------------- half precision, long double
+
+
+@pytest.mark.parametrize("size, shift", [(1, 3), (30, 90), (3000, 0), (1e-3, 0)])
+@pytest.mark.parametrize(
+    "measure", [stable_rank, stable_rank_gram, condition_number, spectral_gap, token_cosine, token_spread]
+)
+def test_half_precision_of_many_tokens_gives_what_float64_gives(measure, size, shift):
+    """512 x 768: sums of squares in float16 would overflow, and 768 times its eps is no floor of rounding."""
+    X = (size * gauss(512, 768) + shift).astype(np.float16)
+    with np.errstate(over="raise", invalid="raise"):
+        assert np.isclose(measure(X), measure(X.astype(float)), rtol=1e-3, atol=1e-4)
+        assert np.isclose(measure(X.astype(np.longdouble)), measure(X.astype(float)), rtol=1e-9)
+
+
+def test_centred_half_precision_is_rounded_once():
+    X = (gauss(512, 768) + 90).astype(np.float16)
+    exact = X.astype(float) - X.astype(float).mean(0)
+    assert center_tokens(X).dtype == np.float16
+    np.testing.assert_allclose(center_tokens(X).astype(float), exact, rtol=1e-3, atol=1e-4)
+
+
+def test_weights_of_70000_keys_in_half_precision():
+    weights = softmax(np.zeros((2, 70_000), np.float16))
+    with np.errstate(over="raise"):
+        np.testing.assert_allclose(entropy(weights), 1, atol=2e-3)
+        assert np.abs(remove_outlier(weights).astype(float)).max() < 1e-7
+        assert np.isclose(stable_rank(weights), 1) and spectral_gap(weights) > 1 - 1e-6
+
+
+@pytest.mark.parametrize("measure", [entropy, remove_outlier])
+def test_rows_of_half_precision_that_do_not_sum_to_one_are_refused(measure):
+    """The tolerance was 0.98 once: a thousand eps."""
+    weights = softmax(gauss(6, 40)).astype(np.float16)
+    measure(weights)
+    for factor in (0.9, 1.1, 1.9):
+        with pytest.raises(ValueError, match="row"):
+            measure((factor * weights).astype(np.float16))
+
+
+def test_a_matrix_of_lower_rank_is_singular_in_every_type():
+    X = gauss(512, 2) @ gauss(2, 768, seed=1)
+    for dtype in (np.float16, np.float32, np.float64, np.longdouble):
+        assert condition_number(X.astype(dtype)) == np.inf
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble"])
+def test_numbers_near_the_ends_of_their_type_are_answered(dtype):
+    """Long doubles beyond float64 were refused, or taken for zero; sums of the largest numbers overflowed."""
+    info = np.finfo(dtype)
+    for size in (info.max, info.smallest_normal * 2**10):
+        X = (np.where(np.tri(40), 1, -0.5) * gauss(40, 40).clip(-1, 1)).astype(dtype) * size
+        plain = X.astype(np.longdouble) / X.max()
+        for measure in (spectral_gap, stable_rank, stable_rank_gram, condition_number, token_spread, token_cosine):
+            with np.errstate(over="raise", invalid="raise"):
+                assert np.isclose(measure(X), measure(plain.astype(float)), rtol=0.02)
+    top = np.full((4, 3), info.max)
+    assert not center_tokens(top).any() and center_tokens(top).dtype == dtype
+    top[0] *= -1
+    with pytest.raises(ValueError, match=f"centered tokens overflow {np.dtype(dtype)}.*Use a wider type"):
+        center_tokens(top)
+
+
+def test_weights_of_70000_keys_that_do_not_sum_to_one_are_refused_in_every_type():
+    """The tolerance grew with the keys, to 8 % in float32."""
+    for dtype in ("float16", "float32", "float64"):
+        weights = softmax(gauss(1, 70_000)).astype(dtype)
+        for measure in (entropy, remove_outlier):
+            measure(weights)
+            with pytest.raises(ValueError, match="row"):
+                measure((0.97 * weights).astype(dtype))

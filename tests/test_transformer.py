@@ -1,5 +1,6 @@
 """The small Transformer: against a forward pass written out, its gradients, and models side by side."""
 
+import functools
 import sys
 from pathlib import Path
 
@@ -175,7 +176,7 @@ def test_a_mask_that_is_not_boolean_or_does_not_fit_is_named():
 
 def test_parameters_that_make_no_layer_are_named():
     params, X = draw(2, 1, 4), np.zeros((5, 4))
-    with pytest.raises(ValueError, match="called 'W_Q', expected a layer and a name"):
+    with pytest.raises(ValueError, match="name 'W_Q', expected a layer and a name"):
         transformer({"W_Q": params["0.W_Q"]}, X)
     del params["1.W_V"]
     with pytest.raises(ValueError, match="layer 1 has no W_V"):
@@ -492,7 +493,7 @@ def test_the_conditioned_recipe_keeps_tokens_apart_without_skips():
         ({"d_head": 0}, "d_head is 0"),
         ({"models": 3}, "models is 3"),
         ({"models": (2.5,)}, r"models\[0\] is 2.5"),
-        ({"alpha": np.nan, "recipe": "conditioned"}, "alpha and beta"),
+        ({"alpha": np.nan, "recipe": "conditioned"}, "alpha is nan"),
     ],
 )
 def test_classifiers_that_cannot_be_drawn_are_named(change, message):
@@ -558,3 +559,17 @@ def test_the_norm_before_the_head_is_that_of_the_tokens():
         np.testing.assert_array_equal(read_off(params, tokens, final_norm), logits)
     with pytest.raises(ValueError, match="final_norm is 'layer'"):
         classifier(params, patches, final_norm="layer")
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_sizes_of_a_small_type_do_not_overflow(kind):
+    """16 heads of 16 features are 256; one over the root of 3 as a uint8 is a float16."""
+    sizes = dict(n_layers=1, n_heads=16, d=3, d_head=16, d_ff=3)
+    small = {name: kind(size) for name, size in sizes.items()}
+    for draw_them in (functools.partial(init_transformer, std=None), condition_layers):
+        expected, found = draw_them(np.random.default_rng(0), **sizes), draw_them(np.random.default_rng(0), **small)
+        assert all(np.array_equal(found[name], value) for name, value in expected.items())
+    sizes = dict(d_patch=3, n_tokens=4, n_classes=2, n_layers=1, n_heads=2, d=6, d_ff=5)
+    small = {name: kind(size) for name, size in sizes.items()}
+    expected, found = (init_classifier(np.random.default_rng(0), **each) for each in (sizes, small))
+    assert all(np.array_equal(found[name], value) for name, value in expected.items())

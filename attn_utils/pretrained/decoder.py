@@ -5,8 +5,19 @@ import functools
 import numpy as np
 
 from attn_utils.fetch import SMOLLM, fetch_files
+from attn_utils.inputs import finite_matrix
 from attn_utils.norms import rms_norm
-from attn_utils.pretrained.model import Model, Run, check_ids, check_places, check_room, combine, split_layers
+from attn_utils.pretrained.model import (
+    Model,
+    Run,
+    check_cache,
+    check_ids,
+    check_model,
+    check_places,
+    check_room,
+    combine,
+    split_layers,
+)
 from attn_utils.pretrained.reading import as_equations, identity
 from attn_utils.scaled_dot_product import attention, causal_mask
 
@@ -43,13 +54,15 @@ def decoder(params, ids, *, skips=True, mlp=True, allow=None, drop=None, cache=N
     Returns a Run without tokens, where n_keys counts the cached tokens, too: weights (layers, heads, n, n_keys),
     hidden (layers + 1, n, d), the stream before the final norm, values (layers, KV heads, n_keys, d_head),
     logits (n, vocabulary), cache. Query head h reads KV head h // 3.
-    Raises ValueError when ids are not in the vocabulary, none or too many, when allow or drop does not fit, or when
-    the weights would take more than 1 GB (with SmolLM2: of more than 960 tokens).
+    Raises ValueError when ids are not in the vocabulary, none or too many, when allow or drop does not fit, for a
+    switch that is neither True nor False, for params or a cache of another form, or when the weights would take more
+    than 1 GB (with SmolLM2: of more than 960 tokens).
 
     Source: Touvron et al. (2023): RMS norm before each part, rotary positions (Su et al., 2021), SwiGLU (Shazeer,
     2020); grouped queries as in Ainslie et al. (2023). The embedding is also the output layer.
     """
-    n_past = 0 if cache is None else cache[0].shape[2]
+    check_model(params, skips=skips, mlp=mlp, keep_weights=keep_weights)
+    n_past = 0 if cache is None else check_cache(cache)
     ids = check_ids(ids, params["embed.W"], Decoder.longest - n_past)
     layers, positions = split_layers(params), np.arange(n_past, n_past + len(ids))
     mask = causal_mask(len(ids), n_past + len(ids))  # (n, n_keys)
@@ -118,9 +131,11 @@ def surprise(logits, ids):
     """How unexpected each token was, given those before it: -log p, in nats.
 
     logits (n, vocabulary), of a Run; ids (n,), of the same Run. Returns (n - 1,), float64, for the second token on.
-    Raises ValueError when there are not as many logits as ids, or fewer than two.
+    Raises ValueError when there are not as many logits as ids, or fewer than two, for logits that are not finite, and
+    for ids outside the vocabulary.
     """
-    logits, ids = np.asarray(logits), np.asarray(ids)
+    logits = finite_matrix(logits, "logits")
+    ids = check_ids(ids, range(logits.shape[-1]), np.inf)
     if logits.ndim != 2 or ids.shape != logits.shape[:1] or len(ids) < 2:
         raise ValueError(
             f"logits have shape {logits.shape} and ids {ids.shape}, expected (n, vocabulary) and (n,) of one run, "

@@ -6,7 +6,7 @@ import numpy as np
 
 from attn_utils.fetch import MINILM, fetch_files
 from attn_utils.norms import layer_norm
-from attn_utils.pretrained.model import Model, Run, check_frozen, check_ids, combine, split_layers
+from attn_utils.pretrained.model import Model, Run, check_frozen, check_ids, check_model, combine, split_layers
 from attn_utils.pretrained.reading import as_equations, identity
 from attn_utils.scaled_dot_product import attention
 
@@ -40,11 +40,13 @@ def encoder(params, ids, *, skips=True, mlp=True, norm=True, biases=True, frozen
 
     Returns a Run without tokens: weights (layers, heads, n, n), hidden (layers + 1, n, d), values (layers, heads,
     n, d_head). The arithmetic has the type of the parameters, float32 as loaded.
-    Raises ValueError when ids are not in the vocabulary, none or too many, or when frozen does not fit.
+    Raises ValueError when ids are not in the vocabulary, none or too many, when frozen does not fit or is not finite,
+    for a switch that is neither True nor False, and for params of another form.
 
     Source: Vaswani et al. (2017), section 3; Devlin et al. (2019): norms after the addition, exact GELU, learned
     positions. Parts are left out as in Dong et al. (2021), without training the model anew.
     """
+    check_model(params, skips=skips, mlp=mlp, norm=norm, biases=biases)
     ids = check_ids(ids, params["embed.W"], len(params["embed.position"]))
     layers = split_layers(params)
     frozen = [None] * len(layers) if frozen is None else check_frozen(frozen, layers, len(ids), params)

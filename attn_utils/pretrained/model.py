@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attn_utils import transformer
-from attn_utils.inputs import check_mask
+from attn_utils.inputs import as_floating, check_mask, check_params, check_switch
 
 
 class Run(NamedTuple):
@@ -117,12 +117,39 @@ def check_ids(ids, vocabulary, longest):
 
 def check_frozen(frozen, layers, n, params):
     expected = (len(layers), len(layers[0]["W_Q"]), n, n)
-    if np.shape(frozen) != expected:
+    if _shape(frozen) != expected:
         raise ValueError(
-            f"frozen has shape {np.shape(frozen)}, expected {expected} = (layers, heads, n_tokens, n_tokens), "
+            f"frozen has shape {_shape(frozen)}, expected {expected} = (layers, heads, n_tokens, n_tokens), "
             "such as the weights of a run over the same ids."
         )
-    return np.asarray(frozen, params["embed.W"].dtype)
+    frozen = as_floating(frozen, "frozen")
+    if not np.isfinite(frozen).all():
+        raise ValueError("frozen holds NaN or inf, expected weights. Pass those of a run, or what was made of them.")
+    return frozen.astype(params["embed.W"].dtype, copy=False)
+
+
+def check_model(params, **switches):
+    """Stop unless the parameters are those of a model, and every switch is True or False."""
+    for name, value in switches.items():
+        check_switch(value, name)
+    check_params(params, ", such as load_minilm().params")
+    if "embed.W" not in params or "0.W_Q" not in params:
+        raise ValueError(f"params hold {', '.join(list(params)[:3])}, expected embed.W, 0.W_Q and all of a model.")
+
+
+def check_cache(cache):
+    """The number of tokens in the cache of an earlier Run."""
+    pair = isinstance(cache, (tuple, list)) and len(cache) == 2 and all(np.ndim(each) == 4 for each in cache)
+    if not pair or cache[0].shape != cache[1].shape:
+        raise ValueError(f"cache is {cache!r:.60}, expected that of an earlier run, such as run.cache, or None.")
+    return cache[0].shape[2]
+
+
+def _shape(array):
+    try:
+        return np.shape(array)
+    except ValueError:  # rows of several lengths
+        return ()
 
 
 def check_room(n_bytes):
