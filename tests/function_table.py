@@ -57,7 +57,7 @@ MACHINERY = {
     "combine split_layers",
     "pretrained.reading": "as_equations identity",
     "progress": "Progress hidden_progress",
-    "records": "from_text read_record remove_left_over to_text write_record",  # tests/test_records.py
+    "records": "from_text read_record remove_left_over to_text write_record write_whole",  # tests/test_records.py
     "sweeps": "Results",  # what sweep() returns
     "transformer": "as_floats attention_layer check_norm check_sizes combine grayed normal_weights project sigmoid_gate",
     "vision_transformer": "embed_patches read_off",

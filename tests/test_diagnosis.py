@@ -138,6 +138,18 @@ def test_all_zero_tokens_are_said():
 # ------------------------------------------------------------------------- saturation, dead heads, condition
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_sharp_scores_with_a_favorite_key_are_saturated_and_no_sink(causal):
+    """Of 17 queries 7 to 12 look at token 3, each at one key: the softmax passes no gradient all the same."""
+    for share in (7, 9, 12):
+        A = np.eye(17)[[*[2] * share, *range(share, 17)]]
+        if causal:
+            A[:2] = np.eye(17)[:2]
+        found = diagnose(A)
+        assert found.saturated and kinds(found) == ["saturated"], (share, str(found))
+    assert not diagnose(np.eye(17)[[0] * 17]).saturated  # all of them: a sink
+
+
 def test_saturated_weights_are_found():
     found = diagnose(weights(20, 20, size=1000))
     assert found.saturated and found.frozen and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)

@@ -6,6 +6,7 @@ from attn_utils.diagnosis.findings import THRESHOLDS, make_finding
 
 SKIP = "A skip connection around each part keeps the differences in the sum."
 SHOWN = 6  # heads that a sentence names
+ALL_AT_ONE = 0.9  # a head of low entropy with more on one key rests there; with less, its other queries look elsewhere
 
 
 def is_sink(head):
@@ -20,8 +21,11 @@ def is_uniform(head):
 
 
 def is_saturated(head):
-    """Whether nearly every query looks at one key, and not all at the same one."""
-    return bool(head["entropy"] < THRESHOLDS["saturated"].bound and not is_sink(head))
+    """Whether nearly every query looks at one key, and not all at the same one.
+
+    Sharp scores may send a third of all queries to the same key, by chance: that makes a sink of no saturated head.
+    """
+    return bool(head["entropy"] < THRESHOLDS["saturated"].bound and not (is_sink(head) and head["sink"] > ALL_AT_ONE))
 
 
 def is_same(head):
@@ -103,7 +107,10 @@ def _about_saturation(layers):
 
 
 def _about_sinks(layers):
-    members = [(layer, head) for layer, head in _heads(layers) if is_sink(head)]
+    saturated, _ = _split(layers, is_saturated, 0.5)  # a favorite key of a saturated layer is no place to rest
+    sharp = {(layer["layer"], head["head"]) for layer, head in saturated}
+    members = [(layer, head) for layer, head in _heads(layers)
+               if is_sink(head) and (layer["layer"], head["head"]) not in sharp]  # fmt: skip
     keys = {}
     for layer, head in members:
         keys.setdefault(head["sink_at"], []).append((layer, head))
