@@ -155,6 +155,11 @@ def test_saturated_weights_are_found():
     assert found.saturated and found.frozen and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
 
 
+@pytest.mark.parametrize("size, words", [(1e-9, "and less than 0.0001"), (5e-3, "and at most 0.00")])
+def test_how_much_gets_through_uniform_weights_is_one_sentence(size, words):
+    assert words in str(diagnose(weights(20, 20, size=size))) and "at most less" not in str(diagnose(weights(20, 20, size=size)))
+
+
 def test_a_single_head_is_not_hidden_by_the_mean():
     A = weights(2, 8, 30, 30)
     A[1, 3] = np.eye(30)[np.maximum(np.arange(30) - 1, 0)]

@@ -6,6 +6,7 @@ from attn_utils.diagnosis.findings import THRESHOLDS, make_finding
 
 SKIP = "A skip connection around each part keeps the differences in the sum."
 SHOWN = 6  # heads that a sentence names
+TINY = 1e-4  # below, rounding may decide
 ALL_AT_ONE = 0.9  # a head of low entropy with more on one key rests there; with less, its other queries look elsewhere
 
 
@@ -80,7 +81,7 @@ def _about_uniform(layers, with_states, collapsed):
         worst = max(head["survives"] for _, head in members)
         text = f"Uniform weights in {_where(members)}: the scores hardly vary"
         if all_heads and not layers[0]["pattern"]["causal"]:
-            text += f", and at most {_small(worst)} of the differences between tokens gets through"
+            text += f", and {'at most ' * (worst > TINY)}{_small(worst)} of the differences between tokens gets through"
         advice = ""
         if alarm and not with_states:
             advice = f"Without a skip connection tokens are alike after such a layer; pass the states to see. {SKIP}"
@@ -281,7 +282,7 @@ def _token(head, at):
 
 def _small(share):
     """A share as text; where rounding may decide, only that it is tiny."""
-    return f"{share:.2g}" if share > 1e-4 else "less than 0.0001"
+    return f"{share:.2g}" if share > TINY else "less than 0.0001"
 
 
 def _power(number):
