@@ -171,6 +171,20 @@ def test_dropout_is_named_with_its_cure():
     assert kinds(found) == ["dropout"] and "model.eval()" in str(found) and "scores" not in str(found)
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.02, 0.1])
+def test_dropout_that_hit_few_weights_of_a_head_is_dropout_and_nothing_else(rate):
+    """At 2 % and 12 tokens some heads lose two weights, and some none, whose rows all sum to 1 / .98."""
+    keep = np.random.default_rng(0).random((30, 12, 12)) > rate
+    A = softmax(0.3 * gauss(30, 12, 12)) * keep / (1 - rate)
+    found = diagnose(A, axes="heads")
+    assert kinds(found) == ["dropout"] and len(found.findings[0].heads) == 30 and "model.eval()" in str(found)
+
+
+def test_rows_that_dropout_does_not_leave_stay_a_finding_of_their_own():
+    dropped = masked(causal_mask(T))[0] * (np.random.default_rng(0).random((T, T)) > 0.1) / 0.9
+    assert kinds(diagnose(np.stack([dropped, 9 * softmax(gauss(T, T))]), axes="heads")) == ["dropout", "rows"]
+
+
 @pytest.mark.parametrize("A", [
     np.exp(gauss(T, T)) / (np.exp(gauss(T, T)).sum(-1, keepdims=True) + 30),  # a sink logit
     softmax(gauss(T, T)) * np.random.default_rng(0).uniform(0.2, 1, (T, 1)),  # a gate

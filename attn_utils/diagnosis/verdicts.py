@@ -58,17 +58,25 @@ def _order(finding):
 def _about_rows(layers):
     """Rows that do not sum to one, grouped by what they are."""
     groups = {}
+    dropped = [head["row_sums"][1] for _, head in _heads(layers) if head["rows"] == "dropout"]
     for layer, head in _heads(layers):
         if head["rows"] not in ("weights", None):
-            groups.setdefault(head["rows"], []).append((layer, head))
+            kind = "dropout" if dropped and _spared(head, max(dropped)) else head["rows"]
+            groups.setdefault(kind, []).append((layer, head))
     for kind, members in groups.items():
-        _, head = members[0]
+        head = next(head for _, head in members if head["rows"] == kind)
         where = _where(members)
         name = "dropout" if kind == "dropout" else "rows"
         level = "note" if kind in ("less than one", "scaled") else "alarm"
         what = "Dropout is on" if kind == "dropout" else "Rows that do not sum to one"
         text = f"{what} in {where}: {head['rows_say']}."
         yield make_finding(name, level, text, **_places(members), number=head["row_sums"][1], advice=head["rows_cure"])
+
+
+def _spared(head, most):
+    """Whether sums are as dropout leaves them where it hit few weights of a head, or none: 1 / (1 - rate) or less."""
+    low, high = head["row_sums"]
+    return head["rows"] in ("scaled", "not weights", "less than one") and 0 <= low and high <= most * 1.001
 
 
 def _about_uniform(layers, with_states, collapsed):
