@@ -90,11 +90,16 @@ def write_record(path, record):
     """Write a dict to a file that appears in one step or not at all, with a checksum of its content."""
     text = to_text(record)
     whole = json.dumps({"sha256": _sha256(text), "record": json.loads(text)}, ensure_ascii=True) + "\n"
+    write_whole(path, whole)
+
+
+def write_whole(path, text):
+    """Write a text to a file that appears in one step or not at all."""
     path = Path(path)
     descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
     try:
         with open(descriptor, "w", encoding="utf8") as file:
-            file.write(whole)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(part, 0o644)

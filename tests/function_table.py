@@ -62,7 +62,7 @@ MACHINERY = {
     "progress": "Progress hidden_progress",
     "pronouns": "accuracy by_similarity experiment famous first_layer first_weights one_layer row_of_it share_right start "
     "strongest_other to_nouns two_layers vectors",  # chapter 1's own experiment: tests/test_pronouns.py
-    "records": "from_text read_record remove_left_over to_text write_record",  # tests/test_records.py
+    "records": "from_text read_record remove_left_over to_text write_record write_whole",  # tests/test_records.py
     "sweeps": "Results",  # what sweep() returns
     "transformer": "as_floats attention_layer check_norm check_sizes combine grayed normal_weights project sigmoid_gate",
     "vision_transformer": "embed_patches read_off",

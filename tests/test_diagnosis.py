@@ -1,231 +1,321 @@
-"""attn_utils.diagnosis: diagnose on every form that a model's attention takes, and what it says."""
+"""attn_utils.diagnosis: what diagnose() says of attention and of the tokens between layers, and what it does not say."""
 
+import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawn import SQUARE_SCORES, gauss
 from hypothesis import given, settings
 
 import attn_utils
-from attn_utils import attention, causal_mask, diagnose, diagnosis, softmax
+from attn_utils import causal_mask, diagnose, diagnosis, softmax
 from attn_utils.pictures import check_legible
-from attn_utils.spectra import remove_outlier
 
 
-def healthy_states(T=12, d=20):
-    return gauss(T, d)
+def weights(*shape, size=2.0, seed=0):
+    return softmax(size * gauss(*shape, seed=seed))
+
+
+def kinds(found):
+    return [finding.kind for finding in found.findings]
 
 
 def test_diagnose_is_in_the_package():
     assert attn_utils.diagnose is diagnosis.diagnose and "diagnose" in attn_utils.__all__
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (3, 8, 8), (3, 4, 8, 8)])
-def test_diagnose_takes_one_matrix_and_stacks(shape):
-    found = diagnose(softmax(2 * gauss(*shape)))
-    layers, heads = (1, 1) if len(shape) == 2 else (shape[0], 1 if len(shape) == 3 else shape[1])
-    assert len(found.layers) == layers and found.layers[0]["heads"] == heads and found.states == []
-    assert all(0 <= layer["gap"] <= 1 and 0 <= layer["entropy"] <= 1 for layer in found.layers)
-
-
-def test_diagnose_takes_lists_with_differing_heads():
-    found = diagnose([softmax(gauss(2, 6, 6)), softmax(gauss(6, 6))], [gauss(6, 3), gauss(6, 3), gauss(6, 3)])
-    assert [layer["heads"] for layer in found.layers] == [2, 1] and len(found.states) == 3
-
-
-def test_diagnose_takes_a_function_with_and_without_states():
-    X = healthy_states()
-    seen = []
-
-    def model(given):
-        seen.append(given)
-        output, weights = attention(given, given, given)
-        return [weights], [given, output]
-
-    found = diagnose(model, X)
-    assert seen[0] is X and len(found.layers) == 1 and len(found.states) == 2
-    found = diagnose(lambda given: attention(given, given, given)[1], X)
-    assert len(found.states) == 1
+# ------------------------------------------------------------------------- healthy
 
 
 def test_a_healthy_model_has_nothing_to_report():
-    found = diagnose(softmax(2 * gauss(2, 12, 12)), healthy_states())
-    assert found.findings == [] and not found.collapsed and not found.frozen
-    assert "Nothing stands out" in str(found)
+    found = diagnose([weights(2, 12, 12)], gauss(12, 20))
+    assert found.findings == [] and not found.collapsed and not found.saturated
+
+
+def test_nothing_is_said_of_what_was_not_given():
+    """With weights alone the old version said that the tokens stay distinct, and had seen no token."""
+    text = str(diagnose(weights(12, 12)))
+    assert text == "- No alarm: nothing stands out in what was given (weights of 1 head in 1 layer; no states)."
+    assert "(weights of 2 heads in 1 layer, 1 state)" in str(diagnose([weights(2, 12, 12)], gauss(12, 20)))
+    assert diagnose(weights(12, 12)).to_dict()["states"] == []
+
+
+@pytest.mark.parametrize("T, d", [(128, 256), (256, 64)])
+@pytest.mark.parametrize("c", [0.2, 0.37, 0.9, 0.97])
+def test_tokens_that_share_a_direction_have_not_collapsed(T, d, c):
+    """sr(X X^T) < 1.1 ignored T and d: at 128 tokens a mean cosine of .2 was called rank collapse."""
+    X = np.sqrt(c) * gauss(1, d) + np.sqrt(1 - c) * gauss(T, d, seed=1)
+    found = diagnose(weights(T, T, size=0.5), [gauss(T, d), X])
+    assert not found.collapsed and found.alarms == [] and abs(found.states[1]["cosine"] - c) < 0.05
+    assert found.states[1]["stable_rank_gram"] < 1.1 or c < 0.2 + 1e-9
+    assert kinds(found) == (["alike"] if found.states[1]["cosine"] > 0.9 else [])
+
+
+def test_one_huge_token_and_one_huge_feature_hide_nothing_and_are_named():
+    X = gauss(40, 64)
+    X[0, 5] = 20_000
+    found = diagnose(weights(40, 40), [gauss(40, 64), X])
+    assert not found.collapsed and kinds(found) == ["massive"] and "feature 6 of token 1 is 2e+04" in str(found)
+    assert found.states[1]["heavy_tokens"] == [1] and found.alarms == []
+    X = 1.0 + 1e-4 * gauss(40, 64)
+    X[0, 5] = 20_000
+    assert diagnose(weights(40, 40), X).collapsed  # all others alike
+    X = gauss(40, 64)
+    X[:, 3] += 30
+    assert 4 in diagnose(weights(40, 40), X).states[0]["outlier_features"] and not diagnose(weights(40, 40), X).collapsed
+
+
+# ------------------------------------------------------------------------- sinks
+
+
+@pytest.mark.parametrize("T", [16, 400])
+def test_a_sink_is_called_a_sink_and_not_a_gap(T):
+    """Half on oneself, half on token 1: a gap of .95, and half of every difference survives."""
+    A = np.eye(T) / 2
+    A[:, 0] += 0.5
+    found = diagnose(A)
+    head = found.layers[0]["heads"][0]
+    assert head["gap"] > 0.7 and np.isclose(head["survives"], 0.5, rtol=0.01)
+    assert kinds(found) == ["sink"] and found.alarms == [] and not found.collapsed and not found.saturated
+    V = gauss(T, 8)
+    before, after = V - V.mean(0), A @ V - (A @ V).mean(0)
+    assert np.allclose(after, before / 2)
+    measured = diagnose(A, values=V).layers[0]["heads"][0]
+    assert np.isclose(measured["survives_values"], 0.5) and 0 < measured["value_sink"] < 1
+
+
+def test_a_sink_that_takes_all_is_no_entropy_collapse():
+    A = 0.98 * np.eye(40)[np.zeros(40, int)] + 0.02 * weights(40, 40)
+    found = diagnose(A, tokens=["<bos>", *map(str, range(39))])
+    assert kinds(found) == ["sink"] and "token 1 ('<bos>')" in str(found) and "no collapse" in str(found)
+    A = np.roll(A, 3, axis=1)
+    assert diagnose(A).layers[0]["heads"][0]["sink_at"] == 4
+
+
+@pytest.mark.parametrize("T", [2, 3, 4, 8])
+def test_uniform_weights_over_few_keys_are_no_sink(T):
+    assert "sink" not in kinds(diagnose(np.full((T, T), 1 / T)))
+    assert "sink" not in kinds(diagnose(softmax(np.where(causal_mask(T), 0.0, -np.inf))))
+
+
+# ------------------------------------------------------------------------- collapse
 
 
 def test_collapse_is_found_and_named():
-    weights = softmax(0.01 * gauss(3, 50, 50))
+    A = softmax(0.01 * gauss(3, 50, 50))
     X = np.ones((50, 1)) @ gauss(1, 20) + 1e-3 * gauss(50, 20)
-    found = diagnose(weights, [gauss(50, 20), X])
+    found = diagnose(list(A), [gauss(50, 20), gauss(50, 20), gauss(50, 20), X])
     text = str(found)
-    assert found.collapsed and not found.frozen
-    for words in ("Spectral gap", "layers 1 to 3", "Nearly uniform", "Rank collapse", "state 1", "0.001"):
-        assert words in text
-    assert found.states[1]["cosine"] > 0.99 and found.states[0]["cosine"] < 0.2
+    assert found.collapsed and not found.saturated and {"collapse", "uniform"} == {one.kind for one in found.alarms}
+    for words in ("Rank collapse from state 3 on", "layers 1 to 3", "Uniform weights", "0.001", "skip connection"):
+        assert words in text, words
+    assert found.states[3]["cosine"] > 0.99 and found.states[0]["cosine"] < 0.2
 
 
-def test_a_gap_alone_is_no_collapse_when_the_tokens_stay_distinct():
-    found = diagnose(softmax(0.01 * gauss(50, 50)), healthy_states(50))
-    assert "Spectral gap" in str(found) and not found.collapsed
-    assert diagnose(softmax(0.01 * gauss(50, 50))).collapsed
+@pytest.mark.parametrize("sign", [1, -1])
+def test_tokens_on_one_line_have_collapsed_whatever_their_sizes_and_signs(sign):
+    sizes = np.abs(gauss(30, 1)) + 0.1
+    sizes[::2] *= sign
+    X = sizes @ gauss(1, 20) + 1e-4 * gauss(30, 20)
+    assert diagnose(weights(30, 30), X).collapsed
 
 
-def test_frozen_weights_are_found():
-    found = diagnose(softmax(1000 * gauss(20, 20)))
-    assert found.frozen and not found.collapsed and "Frozen weights in layer 1" in str(found)
+def test_uniform_weights_alarm_where_nothing_says_that_the_tokens_stay_distinct():
+    A = softmax(0.01 * gauss(50, 50))
+    assert diagnose(A).collapsed and kinds(diagnose(A)) == ["uniform"] and diagnose(A).alarms
+    seen = diagnose(A, gauss(50, 20))
+    assert not seen.collapsed and kinds(seen) == ["uniform"] and seen.alarms == []
+    assert "at most 0.00" in str(seen) and "pass the states to see" in str(diagnose(A))
 
 
-def test_a_single_bad_head_is_not_hidden_by_the_mean():
-    weights = softmax(2 * gauss(2, 8, 30, 30))
-    weights[1, 3] = np.eye(30)
-    weights[0, 5] = 1 / 30
-    text = str(diagnose(weights))
-    assert "Frozen single heads" in text and "layer 2 head 3" in text
-    assert "A spectral gap in single heads" in text and "layer 1 head 5" in text
-    assert not diagnose(weights).frozen and len(diagnose(weights).layers[0]["gap_by_head"]) == 8
+def test_all_zero_tokens_are_said():
+    found = diagnose(weights(4, 4), np.zeros((4, 2)))
+    assert "all zero" in str(found) and "Rank collapse" not in str(found) and found.collapsed
+    assert "Later states differ again" in str(diagnose(weights(9, 9), [np.ones((9, 4)), gauss(9, 4)]))
+
+
+# ------------------------------------------------------------------------- saturation, dead heads, condition
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_sharp_scores_with_a_favorite_key_are_saturated_and_no_sink(causal):
+    """Of 17 queries 7 to 12 look at token 3, each at one key: the softmax passes no gradient all the same."""
+    for share in (7, 9, 12):
+        A = np.eye(17)[[*[2] * share, *range(share, 17)]]
+        if causal:
+            A[:2] = np.eye(17)[:2]
+        found = diagnose(A)
+        assert found.saturated and kinds(found) == ["saturated"], (share, str(found))
+    assert not diagnose(np.eye(17)[[0] * 17]).saturated  # all of them: a sink
+
+
+def test_saturated_weights_are_found():
+    found = diagnose(weights(20, 20, size=1000))
+    assert found.saturated and found.frozen and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
+
+
+@pytest.mark.parametrize("size, words", [(1e-9, "and less than 0.0001"), (5e-3, "and at most 0.00")])
+def test_how_much_gets_through_uniform_weights_is_one_sentence(size, words):
+    assert words in str(diagnose(weights(20, 20, size=size))) and "at most less" not in str(diagnose(weights(20, 20, size=size)))
+
+
+def test_a_single_head_is_not_hidden_by_the_mean():
+    A = weights(2, 8, 30, 30)
+    A[1, 3] = np.eye(30)[np.maximum(np.arange(30) - 1, 0)]
+    A[0, 5] = 1 / 30
+    found = diagnose(A, axes="layers heads")
+    assert found.alarms == [] and not found.saturated and sorted(kinds(found)) == ["saturated", "uniform"]
+    assert "head 2.4 (the previous token)" in str(found) and "Uniform weights in head 1.6" in str(found)
+    one = next(finding for finding in found.findings if finding.kind == "saturated")
+    assert (one.layer, one.head, one.heads, one.threshold) == (2, 4, [[2, 4]], diagnosis.THRESHOLDS["saturated"].bound)
+
+
+def test_dead_heads_are_found_by_what_they_write():
+    A, V = weights(1, 4, 20, 20), gauss(1, 4, 20, 8)
+    V[0, 2] *= 1e-5
+    found = diagnose(A, values=V, axes="layers heads")
+    assert kinds(found) == ["dead"] and "head 1.3" in str(found)
+    A[0, 1] = 0
+    assert "heads 1.2, 1.3" in str(diagnose(A, values=V, axes="layers heads"))
+    assert "head 1.2" in str(diagnose(A, axes="layers heads")) and kinds(diagnose(np.zeros((5, 5)))) == ["dead"]
+
+
+def test_shared_values_are_those_of_their_group():
+    A, V = weights(1, 4, 20, 20), gauss(1, 2, 20, 8)
+    one, other = (diagnose(A, values=values, axes="layers heads").to_dict() for values in (V, V.repeat(2, 1)))
+    assert one == other
+    with pytest.raises(ValueError, match="values of layer 1 have shape"):
+        diagnose(A, values=gauss(1, 3, 20, 8), axes="layers heads")
 
 
 def test_ill_conditioned_tokens_are_found():
-    X = np.linalg.qr(gauss(6, 6))[0] * np.logspace(0, -5, 6)
-    assert "about 10^5" in str(diagnose(softmax(2 * gauss(6, 6)), X))
-    assert "above 10^6" in str(diagnose(softmax(2 * gauss(6, 6)), np.ones((6, 6))))
+    Q = np.linalg.qr(gauss(40, 40))[0]
+    found = diagnose(weights(40, 40), Q * np.logspace(0, -7, 40))
+    assert kinds(found) == ["condition"] and "about 10^6" in str(found) or "above 10^6" in str(found)
+    assert not found.collapsed
 
 
-def test_causal_weights_are_recognised_and_measured_by_what_they_may_see():
-    scores = np.where(causal_mask(10), 0.0, -np.inf)
-    found = diagnose(softmax(scores))
-    assert found.layers[0]["causal"] and np.isclose(found.layers[0]["entropy"], 1)
-    assert "Causal weights in layer 1" in str(found) and "do not subtract 1/T" in str(found)
-    mixed = diagnose([softmax(scores), softmax(gauss(10, 10))])
-    assert [layer["causal"] for layer in mixed.layers] == [True, False]
+def test_what_a_norm_or_a_repeated_token_empties_is_not_ill_conditioned():
+    X = gauss(64, 32)
+    normed = (X - X.mean(-1, keepdims=True)) / X.std(-1, keepdims=True)  # LayerNorm: rank 31
+    assert diagnose(weights(64, 64), normed).alarms == [] and diagnose(weights(64, 64), normed).states[0]["condition"] > 1e10
+    repeated = gauss(40, 64)[np.arange(40) // 2]
+    assert diagnose(weights(40, 40), repeated).alarms == [] and repeated.shape == (40, 64)
+    square = [diagnose(weights(64, 64), gauss(64, 64, seed=seed)).alarms for seed in range(5)]
+    assert square == [[]] * 5
 
 
-def test_rows_that_do_not_sum_to_one_are_said():
-    weights = np.abs(gauss(6, 6))
-    assert "Rows sum to between" in str(diagnose(weights)) and "not to one" in str(diagnose(weights))
-    assert "Rows sum" not in str(diagnose(softmax(gauss(6, 6)).astype(np.float32)))
-    removed = diagnose(remove_outlier(softmax(2 * gauss(6, 6))))
-    assert "Rows sum" in str(removed) and np.isnan(removed.layers[0]["entropy"])  # negative weights
+# ------------------------------------------------------------------------- numbers
+
+
+def test_numbers_of_patterns_that_one_knows():
+    T = 64
+    previous = np.eye(T)[np.maximum(np.arange(T) - 1, 0)]
+    head = diagnose(previous).layers[0]["heads"][0]
+    assert np.isclose(head["to_previous"], 1) and np.isclose(head["top"], 1) and head["entropy"] < 1e-9
+    assert np.isclose(head["distance"], (T - 1) / T) and np.isclose(sum(bin["weight"] for bin in head["profile"]), 1)
+    head = diagnose(np.eye(T)).layers[0]["heads"][0]
+    assert np.isclose(head["survives"], 1) and np.isclose(head["survives_typically"], 1) and np.isclose(head["to_self"], 1)
+    head = diagnose(np.full((T, T), 1 / T)).layers[0]["heads"][0]
+    assert head["survives"] < 1e-12 and head["survives_typically"] < 1e-8 and np.isclose(head["entropy"], 1)
+    assert np.isclose(head["gap"], 1) and np.isclose(head["distance"], (T**2 - 1) / (3 * T))
+
+
+@pytest.mark.parametrize("T", [40, 300, 700])
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_survives_is_the_norm_off_the_mean(T, causal):
+    scores = gauss(T, T)
+    A = softmax(np.where(causal_mask(T), scores, -np.inf) if causal else scores)
+    P = np.full((T, T), 1 / T)
+    off = A - P @ A - A @ P + P @ A @ P
+    head = diagnose(A).layers[0]["heads"][0]
+    assert np.isclose(head["survives"], np.linalg.norm(off, 2), rtol=0.01)
+    assert np.isclose(head["survives_typically"], np.linalg.norm(off) / np.sqrt(T - 1), rtol=1e-4)
 
 
 def test_a_single_token_is_said():
     found = diagnose(np.ones((2, 3, 1, 1)), np.ones((1, 4)))
-    assert "One token" in str(found) and not found.collapsed and np.isnan(found.layers[0]["gap"])
+    assert "One token" in str(found) and found.alarms == [] and np.isnan(found.layers[0]["survives"])
     found.plot()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_nan_is_refused_naming_layer_and_head(bad):
-    weights = softmax(gauss(3, 4, 5, 5))
-    weights[1, 2, 0, 0] = bad
-    with pytest.raises(ValueError, match=r"layer 2 contain NaN or inf \(heads 2\)"):
-        diagnose(weights)
-    with pytest.raises(ValueError, match="token matrix of state 1 contains NaN"):
-        diagnose(softmax(gauss(5, 5)), [gauss(5, 3), np.full((5, 3), np.nan)])
-
-
-@pytest.mark.parametrize("bad", [gauss(4), gauss(4, 5), gauss(2, 2, 2, 4, 4), [], np.ones((0, 4, 4)), "weights", None])
-def test_weights_of_a_wrong_form_are_refused(bad):
-    with pytest.raises(ValueError, match="expected"):
-        diagnose(bad)
-
-
-def test_what_a_function_returns_is_checked():
-    X, A = gauss(6, 6), softmax(gauss(6, 6))
-    for wrong in (
-        lambda X: attention(X, X, X),  # (output, weights): the other way round
-        lambda X: (A, A),  # two layers as a tuple: the second would pass for tokens
-        lambda X: (A, [X], 0),
-        lambda X: (A, None),
-    ):
-        with pytest.raises(
-            ValueError, match=r"returned a tuple of .* expected the weights alone or \(weights, states\)"
-        ):
-            diagnose(wrong, X)
-    for wrong in (lambda X: None, lambda X: {"weights": A}, lambda X: 3.0):
-        with pytest.raises(ValueError, match="expected an array .* Does the model function return its weights"):
-            diagnose(wrong, X)
-    assert len(diagnose(lambda X: [A, A], X).layers) == 2
-
-
-def test_plain_lists_are_matrices_too():
-    A, X = softmax(gauss(6, 6)), gauss(6, 3)
-    assert str(diagnose(A.tolist(), X.tolist())) == str(diagnose(A, X))
-    assert len(diagnose([A.tolist(), A.tolist()]).layers) == 2
-    with pytest.raises(ValueError, match="equal length"):
-        diagnose([[1, 0], [1]])
-
-
-@pytest.mark.parametrize("bad", [softmax(gauss(4, 4)) + 0j, np.full((4, 4), "a"), np.full((4, 4), None)])
-def test_weights_that_are_no_real_numbers_are_refused(bad):
-    with pytest.raises(ValueError, match="weights of layer 1 has type .* expected real numbers"):
-        diagnose(bad)
-
-
-def test_layers_of_differing_length_are_refused():
-    with pytest.raises(ValueError, match=r"T = \[6, 5\], expected the same"):
-        diagnose([softmax(gauss(6, 6)), softmax(gauss(5, 5))])
-
-
-def test_zeros_are_no_rank_collapse_but_said():
-    found = diagnose(np.zeros((4, 4)), np.zeros((4, 2)))
-    assert "all zero" in str(found) and "Rank collapse" not in str(found) and found.collapsed
-    assert found.layers[0]["gap"] == 0 and np.isnan(found.layers[0]["entropy"])
-
-
-@pytest.mark.parametrize("factor", [1e-300, 1e-3, 3, 1e200])
-def test_rows_with_other_sums_are_not_called_frozen_or_flat(factor):
-    found = diagnose(factor * softmax(gauss(20, 20)))
-    assert "Rows sum" in str(found) and "Frozen" not in str(found) and "uniform" not in str(found)
-
-
-def test_fully_masked_rows_do_not_lower_the_entropy():
-    weights = np.vstack([np.zeros((5, 8)), np.full((3, 8), 1 / 8)])
-    found = diagnose(weights)
-    assert np.isclose(found.layers[0]["entropy"], 1) and "fully masked" in str(found)
-
-
-def test_half_precision_weights_are_softmax_weights():
-    assert "Rows sum" not in str(diagnose(softmax(gauss(300, 300)).astype(np.float16)))
-
-
-def test_identity_weights_are_not_called_causal():
-    found = diagnose(np.eye(5, dtype=int))
-    assert not found.layers[0]["causal"] and found.frozen
-
-
-def test_tokens_of_a_wrong_form_are_refused():
-    with pytest.raises(ValueError, match="weights are for 4 tokens"):
-        diagnose(softmax(gauss(4, 4)), gauss(5, 3))
-    with pytest.raises(ValueError, match="one sequence at a time"):
-        diagnose(softmax(gauss(4, 4)), [gauss(2, 4, 3)])
-    for bad in (gauss(4), gauss(2, 2, 4, 3), 3.0):
-        with pytest.raises(ValueError, match=r"expected \(T, d\)"):
-            diagnose(softmax(gauss(4, 4)), bad)
-    for bad in (gauss(4, 3) + 0j, "abc", [gauss(4, 3), None]):
-        with pytest.raises(ValueError, match="expected real numbers"):
-            diagnose(softmax(gauss(4, 4)), bad)
-
-
-def test_the_plot_shows_weights_and_tokens():
-    import matplotlib.pyplot as plt
-
-    figure = diagnose(softmax(gauss(3, 9, 9)), [healthy_states(9)] * 4).plot()
-    labels = [line.get_label() for ax in figure.axes for line in ax.lines]
-    assert {"gap", "entropy", "cosine", "spread"} <= set(labels)
-    check_legible(figure)  # else figure() would refuse it
-    diagnose(softmax(gauss(3, 9, 9))).plot()
-    plt.close("all")
-
-
-def test_thresholds_carry_their_reasons():
-    for bound, reason in diagnosis.THRESHOLDS.values():
-        assert bound > 0 and len(reason) > 30
 
 
 @given(SQUARE_SCORES)
 @settings(max_examples=60, deadline=None)
 def test_diagnose_answers_for_any_softmax(scores):
     found = diagnose(softmax(scores), scores)
-    assert isinstance(str(found), str) and found.layers[0]["row_sums"][0] > 0.99
+    assert isinstance(str(found), str) and json.dumps(found.to_dict(), allow_nan=False)
+    assert not {"rows", "dropout", "dead"} & set(kinds(found))
+
+
+# ------------------------------------------------------------------------- the result
+
+
+def test_to_dict_is_what_json_takes():
+    found = diagnose(tuple(weights(2, 3, 4, 12, 12)), [gauss(3, 12, 5)] * 3, tokens=list("abcdefghijkl"))
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert len(told["sequences"]) == 3 and told["tokens"][0] == "a" and len(told["layers"][1]["heads"]) == 4
+    told = json.loads(json.dumps(diagnose(weights(20, 20, size=1000)).to_dict(), allow_nan=False))
+    one = told["findings"][0]
+    assert one["kind"] == "saturated" and one["level"] == "alarm" and one["layer"] == 1 and one["head"] == 1
+    assert one["number"] < one["threshold"] == 0.1 and "Zhai" in one["source"] and one["advice"]
+    assert one["chapter"].startswith("https://") and one["chapter"].endswith("02_scaling.html")
+
+
+def test_alarms_come_first():
+    A = weights(2, 4, 30, 30, size=1000)
+    A[0] = 0.5 * weights(30, 30)
+    A[0, :, :, 0] += 0.5
+    assert kinds(diagnose(A, axes="layers heads")) == ["saturated", "sink"]
+
+
+def test_pictures_are_averages_of_cells():
+    A = weights(2, 3, 40, 40)
+    found = diagnose(A, axes="layers heads", pictures=8)
+    assert len(found.pictures) == 6 and found.pictures[2, 3].shape == (8, 8)
+    assert np.allclose(found.pictures[1, 1], A[0, 0].reshape(8, 5, 8, 5).mean((1, 3)))
+    assert diagnose(A, axes="layers heads").pictures == {} and found.pictures[1, 1].mean() > 0
+
+
+def test_the_chapter_and_the_source_of_every_finding_are_there():
+    for threshold in diagnosis.THRESHOLDS.values():
+        assert threshold.bound > 0 and len(threshold.reason) > 30 and threshold.source
+    pages = {finding.chapter.split("/")[-1].removesuffix(".html") for finding in (
+        *diagnose(weights(20, 20, size=1000)).findings, *diagnose(np.full((9, 9), 1 / 9), np.ones((9, 2))).findings)}  # fmt: skip
+    root = attn_utils.__path__[0] + "/../notebooks/"
+    assert pages and all(open(f"{root}{page}.ipynb").readable() for page in pages)
+
+
+@pytest.mark.parametrize("layers, heads", [(1, 1), (4, 1), (6, 12), (32, 32)])
+def test_the_plot_is_legible_at_every_size(layers, heads):
+    A = softmax(gauss(layers, heads, 9, 9) * 3)
+    figure = diagnose(A, [gauss(9, 9)] * (layers + 1), axes="layers heads").plot()
+    check_legible(figure)  # else figure() would refuse it
+    labels = [line.get_label() for ax in figure.axes for line in ax.lines]
+    assert {"mean cosine", "outside one direction"} <= set(labels)
+    titles = {ax.get_title(loc) for ax in figure.axes for loc in ("left", "center")}
+    assert ("Weights" if heads == 1 else "Entropy (1 = uniform)") in titles
+    diagnose(A, axes="layers heads").plot()
+    plt.close("all")
+
+
+def test_heads_are_looked_at_one_at_a_time():
+    """At no time are two heads in memory, however many there are."""
+    import tracemalloc
+
+    class Layer:
+        shape = (1, 6, 1200, 1200)
+
+        def __getitem__(self, index):
+            return Row()
+
+    class Row:
+        def __getitem__(self, head):
+            return weights(1200, 1200, seed=head).astype(np.float32)
+
+    tracemalloc.start()
+    found = diagnose([Layer(), Layer()], progress=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found.layers) == 2 and found.layers[1]["n_heads"] == 6
+    assert peak < 8 * 8 * 1200**2  # making one takes several of float64

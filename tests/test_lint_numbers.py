@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from lint import ROOT, RULES, load
+from lint import RULES, load, stored_notebooks
 from lint.notebook import Cell
 from lint.numbers import Shown, bindings, fault, stated, telling, with_what_is_near
 from notebook_cells import (
@@ -88,8 +88,7 @@ def reads_differently(before, after, opening):
 
 def test_every_changed_last_digit_of_the_book_is_caught():
     """In each stored notebook of two tiers, number by number against what its cells show."""
-    paths = [path for place in ("", "evidence") for path in sorted((ROOT / "notebooks" / place).glob("[0-9][0-9]_*.ipynb"))]
-    for nb in (nb for nb in [load(path, book=BOOK) for path in paths] if nb.is_two_tier):
+    for nb in (nb for nb in [load(path, book=BOOK) for path in stored_notebooks()] if nb.is_two_tier):
         known = bindings(nb)
         for position, cells, near in with_what_is_near(nb):
             shown = Shown(near)

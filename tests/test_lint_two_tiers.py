@@ -4,7 +4,7 @@ import copy
 from dataclasses import replace
 
 import pytest
-from lint import CHAPTER, EVIDENCE, RULES, load, rules_for
+from lint import CHAPTER, EVIDENCE, GUIDE, RULES, load, rules_for, stored_notebooks
 from lint.questions import answers
 from notebook_cells import (
     ALT,
@@ -278,6 +278,33 @@ def test_a_page_that_is_generated_may_be_linked(folder):
     data = told_chapter()
     data["cells"][ANSWERS]["source"] += " See [the ledger](../book/claims.md)."
     assert broken(read(folder, data)) == []
+
+
+def test_a_notebook_without_a_number_is_a_guide(folder):
+    """In the form of a chapter, with the rules for its numbers and pictures, and without a ledger or a self-check."""
+    nb = read(folder, told_chapter(), "my_page.ipynb")
+    assert (nb.kind, nb.is_two_tier, nb.number) == (GUIDE, True, 0)
+    rules = set(rules_for(GUIDE, True))
+    assert {"numbers_in_the_text_are_pinned", "pictures_have_captions", "is_fresh", "is_listed"} <= rules
+    assert not {"the_ledger_is_called", "self_check_gives_feedback", "sections_claim_and_conclude"} & rules
+
+
+def test_a_guide_is_listed_and_linked(folder):
+    nb = read(folder, told_chapter(), "my_page.ipynb")
+    [toc, index] = RULES["is_listed"][0](nb)
+    assert "_toc.yml does not list it" in toc and "book/index.md does not link it" in index and toc.startswith("guide ")
+    listed = {"parts": [{"chapters": [{"file": "notebooks/my_page"}]}]}
+    nb.book = replace(nb.book, toc=listed, index="[x](../notebooks/my_page.ipynb)")
+    assert RULES["is_listed"][0](nb) == []
+
+
+def test_stored_notebooks_are_chapters_guides_evidence_and_assignments(tmp_path):
+    names = ["notebooks/01_a.ipynb", "notebooks/page.ipynb", "notebooks/evidence/01_a.ipynb", "notebooks/assignments/01_a.ipynb"]
+    others = ["notebooks/1_a.ipynb", "notebooks/evidence/page.ipynb", "notebooks/assignments/student/01_a.ipynb"]
+    for name in names + others:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [path.relative_to(tmp_path).as_posix() for path in stored_notebooks(tmp_path)] == names
 
 
 def test_load_reads_evidence_and_its_chapter(folder):

@@ -1,10 +1,10 @@
-"""Every chapter, its evidence and every assignment keep every rule of tests/lint for their kind."""
+"""Every chapter, its evidence, every guide and every assignment keep every rule of tests/lint for their kind."""
 
 import pytest
-from lint import ROOT, Book, check, load, rules_for
+from lint import ROOT, Book, check, load, rules_for, stored_notebooks
 
-FOLDERS = {"chapter": "notebooks", "evidence": "notebooks/evidence", "assignment": "notebooks/assignments"}
-FOUND = [path for folder in FOLDERS.values() for path in sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))]
+FOLDERS = {"chapter": "notebooks/NN_*", "guide": "notebooks/[a-z]*", "assignment": "notebooks/assignments/NN_*"}
+FOUND = stored_notebooks()
 BOOK = Book.read(ROOT)
 READ = {path: load(path, book=BOOK) for path in FOUND}
 CASES = [(path, name) for path, nb in READ.items() for name in rules_for(nb.kind, nb.is_two_tier)]
@@ -22,9 +22,9 @@ def test_rule(path, name):
         pytest.fail("\n".join([f"{name}: {len(complaints)} found", *complaints]), pytrace=False)
 
 
-@pytest.mark.parametrize("kind", ["chapter", "assignment"])
+@pytest.mark.parametrize("kind", FOLDERS)
 def test_there_are_notebooks(kind):
-    assert kind in {nb.kind for nb in READ.values()}, f"no {FOLDERS[kind]}/NN_*.ipynb: the rules would pass on nothing"
+    assert kind in {nb.kind for nb in READ.values()}, f"no {FOLDERS[kind]}.ipynb: the rules would pass on nothing"
 
 
 def test_no_notebook_is_left_out():

@@ -12,13 +12,14 @@ import nbformat
 import numpy as np
 import pytest
 from compare_pictures import ALLOWED, FRAME, complaint, difference, largest, pictures, pixels, what_differs
+from lint import stored_notebooks
 from matplotlib.colors import to_rgb
 from PIL import Image
 
 from attn_utils import COLORS
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("[0-9][0-9]_*.ipynb") if "student" not in path.parts)
+NOTEBOOKS = stored_notebooks()
 
 
 def bars(heights, size=(4, 3)):

@@ -139,7 +139,7 @@ def test_the_example_of_a_claim_is_a_row_of_the_ledger():
 def test_the_page_for_teachers_has_the_minutes_and_points_that_each_notebook_states():
     page = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[\d+\. .*?/(\w+)\.ipynb\) \| (\d+) minutes \| \d+ s \| ?(\d*).*? \| ?(.*?) ?\|$", page, re.M)
-    assert {name for name, *_ in rows} == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {name for name, *_ in rows} == {path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")}
     for name, reading, solving, points in rows:
         stated = [about_minutes(ROOT / "notebooks" / f"{name}.ipynb")]
         assignment = ROOT / "notebooks" / "assignments" / f"{name}.ipynb"

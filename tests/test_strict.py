@@ -10,11 +10,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from compare_pictures import FRAME
+from lint import stored_notebooks
 from nbval.plugin import get_sanitize_patterns
 from setup_cell import setup_cell
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("[0-9][0-9]_*.ipynb") if "student" not in path.parts)
+NOTEBOOKS = stored_notebooks()
 
 SHOWS = {  # id of a cell -> its source; the outputs of all but the first two are falsified below
     "s-setup": setup_cell(),

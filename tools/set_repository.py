@@ -17,7 +17,7 @@ from setup_cell import HOST, ROOT, repository, setup_cell
 OWNER_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}/(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]{1,100}")
 SOURCES = ("pyproject.toml", "_config.yml")  # the address stands here; the rest is generated
 PATTERNS = ("*.md", "*.cff", "environment.yml", "book/**/*.md", "notebooks/**/*.ipynb", ".github/**/*.yml")
-PATTERNS += ("attn_utils/labs.py",)
+PATTERNS += ("attn_utils/labs.py", "book/reports/*.html")
 # Where services that open a notebook expect the repository, and what a reader is told to clone; each has to be ours.
 OURS = re.compile(
     r"(?:mybinder\.org/v2/gh/|colab\.research\.google\.com/github/|git clone (?:-\S+ )*https://github\.com/)"

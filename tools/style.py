@@ -2,7 +2,7 @@
 
     python tools/style.py [notebook.ipynb ...]
 
-Without arguments: all chapters and their evidence.
+Without arguments: all chapters, their evidence, and the guides.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the rules know how to read a notebook
 
-from lint import CHAPTER, EVIDENCE, Book, load  # noqa: E402
+from lint import CHAPTER, EVIDENCE, Book, load, stored_notebooks  # noqa: E402
 from lint.page import without_code  # noqa: E402
 from lint.questions import answers, predictions  # noqa: E402
 from lint.syntax import functions  # noqa: E402
@@ -106,8 +106,7 @@ def main(arguments=None):
     missing = [str(path) for path in args.notebooks if not path.is_file()]
     if missing:
         sys.exit(f"no such notebook: {', '.join(missing)}")
-    folders = [ROOT / "notebooks", ROOT / "notebooks" / "evidence"]
-    paths = args.notebooks or [path for folder in folders for path in sorted(folder.glob("[0-9][0-9]_*.ipynb"))]
+    paths = args.notebooks or stored_notebooks(ROOT, ("notebooks", "notebooks/evidence"))
     book = Book.read(ROOT)
     notebooks = [load(path.resolve(), book=book) for path in paths]
     notebooks.sort(key=lambda nb: (nb.path.stem, nb.kind != CHAPTER))

@@ -2,7 +2,7 @@
 
 import ast
 
-from .registry import CHAPTER, EVIDENCE, rule
+from .registry import CHAPTER, EVIDENCE, GUIDE, rule
 from .syntax import BUILTINS, bound_by, call_name, functions, imported, names_in, reaches
 
 SIZES = {"len"}  # calls, and the attributes of an array, that tell its size and no result
@@ -79,7 +79,7 @@ def assertions_can_fail(nb):
     ]
 
 
-@rule(CHAPTER, EVIDENCE)
+@rule(CHAPTER, EVIDENCE, GUIDE)
 def results_are_asserted(nb):
     """Somewhere a result is asserted: not a length or a shape, which a wrong result has as well."""
     tests = [test for cell in nb.taught for node in asserts(cell) for test in claims(node)]

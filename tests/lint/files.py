@@ -5,7 +5,7 @@ import re
 from execute_notebooks import METADATA
 from stamp import KEY
 
-from .registry import ASSIGNMENT, CHAPTER, EVIDENCE, rule
+from .registry import ASSIGNMENT, CHAPTER, EVIDENCE, GUIDE, rule
 
 
 @rule()
@@ -61,15 +61,15 @@ def file_is_small(nb):
     return [nb.say(None, f"{kilobytes:.0f} KB, allowed are 700", "Make figures smaller or fewer")]
 
 
-@rule(CHAPTER, EVIDENCE)
+@rule(CHAPTER, EVIDENCE, GUIDE)
 def is_listed(nb):
-    """In _toc.yml, evidence among the sections of its chapter; a chapter on the first page too."""
+    """In _toc.yml, evidence among the sections of its chapter; a chapter and a guide on the first page too."""
     chapter, found = f"notebooks/{nb.path.stem}", []
     entries = {entry["file"]: entry for part in nb.book.toc.get("parts", []) for entry in part.get("chapters", [])}
-    if nb.kind == CHAPTER and chapter not in entries:
+    if nb.kind in (CHAPTER, GUIDE) and chapter not in entries:
         found.append(nb.say(None, "_toc.yml does not list it", f"Add `- file: {chapter}` to the part that it belongs to"))
-    if nb.kind == CHAPTER and f"../{chapter}.ipynb" not in nb.book.index:
-        found.append(nb.say(None, "book/index.md does not link it", f"Link ../{chapter}.ipynb in the table of chapters"))
+    if nb.kind in (CHAPTER, GUIDE) and f"../{chapter}.ipynb" not in nb.book.index:
+        found.append(nb.say(None, "book/index.md does not link it", f"Link ../{chapter}.ipynb there"))
     below = [section.get("file") for section in entries.get(chapter, {}).get("sections", [])]
     evidence = f"notebooks/evidence/{nb.path.stem}"
     if nb.kind == EVIDENCE and evidence not in below:

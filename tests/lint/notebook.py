@@ -10,7 +10,7 @@ import yaml
 from setup_cell import repository, setup_cell
 
 from .page import Page, without_addresses
-from .registry import ASSIGNMENT, CHAPTER, EVIDENCE
+from .registry import ASSIGNMENT, CHAPTER, EVIDENCE, GUIDE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -73,13 +73,14 @@ class Notebook:
 
     @property
     def kind(self):
-        return {"assignments": ASSIGNMENT, "evidence": EVIDENCE}.get(self.path.parent.name, CHAPTER)
+        beside = CHAPTER if self.number else GUIDE
+        return {"assignments": ASSIGNMENT, "evidence": EVIDENCE}.get(self.path.parent.name, beside)
 
     @property
     def is_two_tier(self):
-        """Evidence, or a chapter that has evidence; the files say so, no list does."""
+        """Evidence, a guide, or a chapter that has evidence; the files say so, no list does."""
         evidence = self.path.parent / "evidence" / self.name
-        return self.kind == EVIDENCE or (self.kind == CHAPTER and evidence.exists())
+        return self.kind in (EVIDENCE, GUIDE) or (self.kind == CHAPTER and evidence.exists())
 
     @property
     def code(self):
@@ -207,6 +208,18 @@ def parsed(source):
 
 def joined(text):
     return text if isinstance(text, str) else "".join(text)
+
+
+NAMES = {  # folder -> what its notebooks are called: chapters NN_name; beside them, guides without a number
+    "notebooks": ("[0-9][0-9]_*.ipynb", "[a-z]*.ipynb"),
+    "notebooks/evidence": ("[0-9][0-9]_*.ipynb",),
+    "notebooks/assignments": ("[0-9][0-9]_*.ipynb",),
+}
+
+
+def stored_notebooks(root=ROOT, folders=tuple(NAMES)):
+    """The paths of every notebook that is stored executed, by folder: chapters, guides, evidence, assignments."""
+    return [path for folder in folders for name in NAMES[folder] for path in sorted((Path(root) / folder).glob(name))]
 
 
 def load(path, root=ROOT, book=None):

@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from .page import sections, without_code
 from .pictures import SHOWS, typed
-from .registry import CHAPTER, EVIDENCE, rule
+from .registry import CHAPTER, EVIDENCE, GUIDE, rule
 from .syntax import call_name, calls, calls_anywhere, constant_texts, given_to, names_in
 
 NUMBER = re.compile(
@@ -201,7 +201,7 @@ def with_what_is_near(nb):
         before = cells
 
 
-@rule(CHAPTER, EVIDENCE, two_tier=True)
+@rule(CHAPTER, EVIDENCE, GUIDE, two_tier=True)
 def numbers_in_the_text_are_pinned(nb):
     known, found = bindings(nb), []
     for position, cells, near in with_what_is_near(nb):
@@ -234,7 +234,7 @@ def fault(number, known, shown):
     )
 
 
-@rule(CHAPTER, EVIDENCE, two_tier=True)
+@rule(CHAPTER, EVIDENCE, GUIDE, two_tier=True)
 def computed_sentences_compute_their_numbers(nb):
     """What say() and a caption have as plain digits between the braces is held to what is shown, like any prose."""
     do = "Put the value in braces, such as {share:.0%}"
@@ -257,7 +257,7 @@ def texts_of(call, cell):
     return [typed(call, node) for node in given if constant_texts(node)]
 
 
-@rule(CHAPTER, EVIDENCE, two_tier=True)
+@rule(CHAPTER, EVIDENCE, GUIDE, two_tier=True)
 def bindings_bind_results_to_sentences(nb):
     """A name is bound to what a cell computed, a sentence uses it, and its mark follows a number."""
     marks = re.findall(r"<!--=\s*(\w+)\s*-->", "\n\n".join(cell.source for cell in nb.own_markdown))

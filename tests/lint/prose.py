@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from .page import headings, without_code
-from .registry import CHAPTER, EVIDENCE, rule
+from .registry import CHAPTER, EVIDENCE, GUIDE, rule
 
 SPHINX = {
     "a role": r"\{[a-zA-Z:+-]+\}`",
@@ -68,7 +68,7 @@ def headings_form_a_tree(nb):
     return found if before else [nb.say(None, "no heading", "Start with a title")]
 
 
-@rule(CHAPTER, EVIDENCE)
+@rule(CHAPTER, EVIDENCE, GUIDE)
 def sentences_are_not_repeated(nb):
     """Eight words in the same order are the same sentence; what frames a question may recur."""
     cells = {}
@@ -95,7 +95,7 @@ def sentences(text, words=8):
             yield plain
 
 
-@rule(CHAPTER, EVIDENCE)
+@rule(CHAPTER, EVIDENCE, GUIDE)
 def prose_is_not_filler(nb):
     """A word may be frequent; the same three in a row, again and again, tell a reader nothing."""
     text = re.sub(r"<[^>]+>|https?://\S+|\*\*[^*]+\*\*", " ", without_code(nb.prose()))

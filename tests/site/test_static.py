@@ -8,7 +8,8 @@ import yaml
 from html_rules import ROOT, RULES, STYLE_LOADS, Site
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-NOTEBOOKS = [*CHAPTERS, *sorted((ROOT / "notebooks" / "evidence").glob("[0-9][0-9]_*.ipynb"))]
+GUIDES = sorted((ROOT / "notebooks").glob("[a-z]*.ipynb"))  # beside the chapters, without a number
+NOTEBOOKS = [*CHAPTERS, *GUIDES, *sorted((ROOT / "notebooks" / "evidence").glob("[0-9][0-9]_*.ipynb"))]
 EXERCISES = sorted((ROOT / "book" / "exercises").glob("[0-9][0-9]_*.md"))
 PACKAGED = json.loads((ROOT / "attn_utils" / "data" / "claims.json").read_text(encoding="utf-8"))
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
@@ -63,7 +64,7 @@ def test_a_chapter_has_the_number_of_its_file(path, site):
 
 
 @pytest.mark.parametrize("path", [*NOTEBOOKS[len(CHAPTERS) :], *EXERCISES], ids=address)
-def test_a_page_below_a_chapter_has_no_number(path, site):
+def test_a_page_that_is_no_chapter_has_no_number(path, site):
     assert title_numbers(site, path) == []
     assert not site.pages[f"{address(path)}.html"].soup.select("article .section-number")
 

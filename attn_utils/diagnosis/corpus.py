@@ -1,0 +1,87 @@
+"""The corpus that diagnose() is calibrated on: models whose state is known, what was measured, what is said of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from attn_utils.diagnosis.verdicts import judge
+
+STORED = Path(__file__).resolve().parent.parent / "data" / "diagnosis.json"  # made by tools/make_diagnosis_corpus.py
+HEAD = ("survives", "entropy", "evenness_lost", "sink", "sink_at", "sink_expected")
+STATE = ("zero", "rest", "spread", "cosine", "weak_directions")
+
+
+def pack(name, group, truth, notes, found):
+    """One case as what json.dumps takes: the numbers that verdicts hang on, three digits each.
+
+    truth   the kinds of alarm that have to be raised;  notes   words that have to stand in what is printed
+    """
+    layers = []
+    for layer in found.layers:
+        rows = layer["heads"][0]["rows"]
+        columns = {key: [_short(head[key]) for head in layer["heads"]] for key in HEAD}
+        layers.append({"pattern": layer["pattern"], "rows": rows, **columns})
+    states = [{key: _short(state[key]) for key in STATE} | {"massive": _massive(state)} for state in found.states]
+    text = str(found)
+    said = [words for words in notes if words in text]
+    return {"name": name, "group": group, "truth": truth, "notes": notes, "said": said, "layers": layers,
+            "states": states}  # fmt: skip
+
+
+def unpack(case):
+    """(layers, states) as judge() takes them."""
+    layers = []
+    for i, layer in enumerate(case["layers"], 1):
+        heads = [dict(zip(HEAD, numbers, strict=True)) for numbers in zip(*(layer[key] for key in HEAD), strict=True)]
+        for j, head in enumerate(heads, 1):
+            head |= {key: np.nan for key in HEAD if head[key] is None}
+            head |= {"head": j, "rows": layer["rows"], "rows_say": "", "rows_cure": "", "row_sums": [1, 1]}
+            head["empty"] = False
+        layers.append({"layer": i, "T": 0, "n_heads": len(heads), "pattern": layer["pattern"], "heads": heads})
+    states = [{key: np.inf if key == "weak_directions" and value is None else np.nan if value is None else value
+               for key, value in state.items()} for state in case["states"]]  # fmt: skip
+    return layers, states
+
+
+def load_corpus():
+    """The cases, each a dict with name, group, truth, notes, and the numbers."""
+    return json.loads(STORED.read_text("utf8"))["cases"]
+
+
+def verdicts(cases=None, with_states=True):
+    """For each case (name, group, truth, found): the kinds of alarm expected and raised, sorted."""
+    for case in load_corpus() if cases is None else cases:
+        layers, states = unpack(case)
+        alarms = [finding for finding in judge(layers, states if with_states else []) if finding.level == "alarm"]
+        yield case["name"], case["group"], sorted(case["truth"]), sorted({finding.kind for finding in alarms})
+
+
+def table_of_verdicts():
+    """Group by group, as columns for table(): how many cases, and how many of them were judged right."""
+    groups = {}
+    for _, group, truth, found in verdicts():
+        one = groups.setdefault(group, {"cases": 0, "expected": set(), "false alarms": 0, "missed": 0})
+        one["cases"] += 1
+        one["expected"] |= set(truth)
+        one["false alarms"] += bool(set(found) - set(truth))
+        one["missed"] += bool(set(truth) - set(found))
+    return {
+        "models": list(groups),
+        "cases": [one["cases"] for one in groups.values()],
+        "alarm expected": [" and ".join(sorted(one["expected"])) or "none" for one in groups.values()],
+        "false alarms": [one["false alarms"] for one in groups.values()],
+        "missed": [one["missed"] for one in groups.values()],
+    }
+
+
+def _short(number):
+    """Three digits; None for NaN and inf."""
+    if isinstance(number, (bool, np.bool_, int)):
+        return int(number)
+    return float(f"{number:.3g}") if np.isfinite(number) else None
+
+
+def _massive(state):
+    one = state["massive"]
+    return None if one is None else one | {"times": _short(one["times"]), "value": _short(one["value"])}
