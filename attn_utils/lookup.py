@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from attn_utils.gradients import attend, squared_error
-from attn_utils.inputs import check_rng, whole_number
+from attn_utils.inputs import check_rng, real_number, whole_number
 from attn_utils.training import fit
 
 N_SYMBOLS = 32  # in all
@@ -41,9 +41,10 @@ def start_head(seed, d_k=1024, shrink=1.0):
     shrink   standard deviation of the entries
 
     A symbol is a one-hot row, so that row i of W_Q is the query of symbol i, and row j of W_K the key of symbol j.
-    Raises ValueError for a width that is no whole number of at least 1.
+    Raises ValueError for a width or a seed that is no whole number, or a negative shrink.
     """
-    whole_number(d_k, "d_k")
+    d_k, seed = whole_number(d_k, "d_k"), whole_number(seed, "seed", 0)
+    shrink = real_number(shrink, "shrink", low=0)
     W_Q, W_K = shrink * np.random.default_rng(seed).normal(size=(2, N_SYMBOLS, d_k))  # (32, d_k) each
     return {"W_Q": W_Q.astype(np.float32), "W_K": W_K.astype(np.float32)}
 

@@ -378,8 +378,8 @@ ROWS |= {
     ("lookup", "start_head"): Row(
         lookup.start_head,
         {"seed": 0, "d_k": 4, "shrink": 1.0},
-        {"seed": "free", "d_k": "whole", "shrink": "free"},
-        refused={"d_k": [0]},
+        {"seed": "whole", "d_k": "whole", "shrink": "number"},
+        refused={"d_k": [0], "shrink": [-1.0, None]},
     ),
     ("pronouns", "cut"): Row(lambda link: pronouns.cut(link), {"link": (8, 11)}, {"link": "free"}, refused={"link": [3, (8, 12), (8,), "ab"]}),
     ("pronouns", "probe"): Row(
