@@ -60,8 +60,8 @@ MACHINERY = {
     "combine split_layers",
     "pretrained.reading": "as_equations identity",
     "progress": "Progress hidden_progress",
-    "pronouns": "accuracy by_similarity experiment famous first_layer first_weights one_layer row_of_it share_right start "
-    "strongest_other to_nouns two_layers vectors",  # chapter 1's own experiment: tests/test_pronouns.py
+    "pronouns": "accuracy by_similarity experiment famous first_layer first_weights one_layer row_of_it share_right "
+    "probe start strongest_other to_nouns two_layers vectors",  # chapter 1's own experiment: tests/test_pronouns.py
     "records": "from_text read_record remove_left_over to_text write_record write_whole",  # tests/test_records.py
     "sweeps": "Results",  # what sweep() returns
     "transformer": "as_floats attention_layer check_norm check_sizes combine grayed normal_weights project sigmoid_gate",
@@ -382,12 +382,6 @@ ROWS |= {
         refused={"d_k": [0], "shrink": [-1.0, None]},
     ),
     ("pronouns", "cut"): Row(lambda link: pronouns.cut(link), {"link": (8, 11)}, {"link": "free"}, refused={"link": [3, (8, 12), (8,), "ab"]}),
-    ("pronouns", "probe"): Row(
-        pronouns.probe,
-        {"words": LISTS, "ridge": 1.0},
-        {"words": "free", "ridge": "free"},
-        refused={"ridge": [0, -1.0, None, "1", np.nan]},
-    ),
     ("tasks", "word_rows"): Row(
         tasks.word_rows,
         {"sentences": [["it", "was"]], "kv": SOME_GLOVE},
