@@ -299,6 +299,16 @@ def test_the_plot_is_legible_at_every_size(layers, heads):
     plt.close("all")
 
 
+@pytest.mark.parametrize("layers, heads", [(2, 2), (4, 1), (1, 4), (3, 8), (6, 12)])
+def test_no_legend_of_the_plot_is_cut_off(layers, heads):
+    A = softmax(gauss(layers, heads, 9, 9))
+    figure = diagnose(A, [gauss(9, 9)] * (layers + 1), axes="layers heads").plot()
+    figure.canvas.draw()
+    boxes = [ax.get_legend().get_window_extent() for ax in figure.axes if ax.get_legend()]
+    assert boxes and all(0 <= box.x0 and box.x1 <= figure.bbox.width for box in boxes)
+    plt.close("all")
+
+
 def test_heads_are_looked_at_one_at_a_time():
     """At no time are two heads in memory, however many there are."""
     import tracemalloc

@@ -26,7 +26,7 @@ def test_the_corpus_holds_every_kind_and_is_small():
     table = table_of_verdicts()
     assert set(table["models"]) == HEALTHY | {"collapsed", "saturated", "dropout"}
     assert sum(table["false alarms"]) == sum(table["missed"]) == 0 and sum(table["cases"]) > 90
-    assert STORED.stat().st_size < 600_000
+    assert STORED.stat().st_size < 150_000
 
 
 def test_moved_thresholds_are_noticed(monkeypatch):

@@ -1,4 +1,4 @@
-"""Make attn_utils/data/diagnosis.json: what diagnose() measures on models whose state is known, to calibrate it on.
+"""Make attn_utils/data/diagnosis.json.gz: what diagnose() measures on models whose state is known, to calibrate it on.
 
     make reference-test                                        # builds .venv-reference, which has PyTorch
     .venv-reference/bin/python tools/make_diagnosis_corpus.py  # a few minutes
@@ -8,7 +8,6 @@ notes that it has to make. Stored are the numbers that verdicts hang on, not the
 judges them again, whatever the thresholds are by then.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -19,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from attn_utils import diagnose  # noqa: E402
-from attn_utils.diagnosis.corpus import STORED, pack  # noqa: E402
+from attn_utils.diagnosis.corpus import STORED, pack, store  # noqa: E402
 from attn_utils.pretrained import load_minilm, load_smollm  # noqa: E402
 
 TEXTS = (
@@ -272,5 +271,5 @@ if __name__ == "__main__":
         of_pretrained()
         of_chapter_5()
     of_letters()
-    STORED.write_text(json.dumps({"torch": torch.__version__, "cases": CASES}, separators=(",", ":")) + "\n", "utf8")
+    store(CASES, torch.__version__)
     print(f"{len(CASES)} cases, {STORED.stat().st_size / 1e3:.0f} KB in {STORED.relative_to(ROOT)}")

@@ -1,19 +1,21 @@
 """The corpus that diagnose() is calibrated on: models whose state is known, what was measured, what is said of them."""
 
+import gzip
 import json
 from pathlib import Path
 
 import numpy as np
 
+from attn_utils.diagnosis.findings import THRESHOLDS
 from attn_utils.diagnosis.verdicts import judge
 
-STORED = Path(__file__).resolve().parent.parent / "data" / "diagnosis.json"  # made by tools/make_diagnosis_corpus.py
+STORED = Path(__file__).resolve().parent.parent / "data" / "diagnosis.json.gz"  # by tools/make_diagnosis_corpus.py
 HEAD = ("survives", "entropy", "evenness_lost", "sink", "sink_at", "sink_expected")
 STATE = ("zero", "rest", "spread", "cosine", "weak_directions")
 
 
 def pack(name, group, truth, notes, found):
-    """One case as what json.dumps takes: the numbers that verdicts hang on, three digits each.
+    """One case as what json.dumps takes: the numbers that verdicts hang on, three digits each, one where heads agree.
 
     truth   the kinds of alarm that have to be raised;  notes   words that have to stand in what is printed
     """
@@ -21,7 +23,9 @@ def pack(name, group, truth, notes, found):
     for layer in found.layers:
         rows = layer["heads"][0]["rows"]
         columns = {key: [_short(head[key]) for head in layer["heads"]] for key in HEAD}
-        layers.append({"pattern": layer["pattern"], "rows": rows, **columns})
+        pattern = {key: layer["pattern"][key] for key in ("kind", "causal")}
+        alike = {key: numbers[0] if len(set(numbers)) == 1 else numbers for key, numbers in columns.items()}
+        layers.append({"n_heads": len(layer["heads"]), "pattern": pattern, "rows": rows, **alike})
     states = [{key: _short(state[key]) for key in STATE} | {"massive": _massive(state)} for state in found.states]
     text = str(found)
     said = [words for words in notes if words in text]
@@ -33,20 +37,28 @@ def unpack(case):
     """(layers, states) as judge() takes them."""
     layers = []
     for i, layer in enumerate(case["layers"], 1):
-        heads = [dict(zip(HEAD, numbers, strict=True)) for numbers in zip(*(layer[key] for key in HEAD), strict=True)]
+        columns = [layer[key] if isinstance(layer[key], list) else [layer[key]] * layer["n_heads"] for key in HEAD]
+        heads = [dict(zip(HEAD, numbers, strict=True)) for numbers in zip(*columns, strict=True)]
         for j, head in enumerate(heads, 1):
             head |= {key: np.nan for key in HEAD if head[key] is None}
             head |= {"head": j, "rows": layer["rows"], "rows_say": "", "rows_cure": "", "row_sums": [1, 1]}
             head["empty"] = False
         layers.append({"layer": i, "T": 0, "n_heads": len(heads), "pattern": layer["pattern"], "heads": heads})
-    states = [{key: np.inf if key == "weak_directions" and value is None else np.nan if value is None else value
-               for key, value in state.items()} for state in case["states"]]  # fmt: skip
+    known = {"massive": None, "weak_directions": np.inf}  # what None stands for, where it is not NaN
+    states = [{key: known.get(key, np.nan) if value is None else value for key, value in state.items()}
+              for state in case["states"]]  # fmt: skip
     return layers, states
 
 
 def load_corpus():
     """The cases, each a dict with name, group, truth, notes, and the numbers."""
-    return json.loads(STORED.read_text("utf8"))["cases"]
+    return json.loads(gzip.decompress(STORED.read_bytes()))["cases"]
+
+
+def store(cases, torch):
+    """Write the file of the corpus, the same bytes for the same cases; torch is the version that made them."""
+    text = json.dumps({"torch": torch, "cases": cases}, separators=(",", ":")) + "\n"
+    STORED.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def verdicts(cases=None, with_states=True):
@@ -83,5 +95,8 @@ def _short(number):
 
 
 def _massive(state):
+    """The massive activation, where it is one."""
     one = state["massive"]
-    return None if one is None else one | {"times": _short(one["times"]), "value": _short(one["value"])}
+    if one is None or not one["times"] > 0.5 * THRESHOLDS["massive"].bound:
+        return None
+    return one | {"times": _short(one["times"]), "value": _short(one["value"])}

@@ -26,7 +26,7 @@ def draw(found):
     for ax, name in zip(axes[:, 0], maps, strict=False):
         _draw_map(figure, ax, found, name, heads) if name else _draw_lines(ax, found)
     if found.states:
-        _draw_states(axes[-1, 0], found.states)
+        _draw_states(axes[-1, 0], found.states, heads > 1)
     return figure
 
 
@@ -67,7 +67,7 @@ def _draw_lines(ax, found):
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.12), ncols=2)
 
 
-def _draw_states(ax, states):
+def _draw_states(ax, states, below_maps):
     from matplotlib.ticker import MaxNLocator
 
     from attn_utils.figures import COLORS
@@ -76,4 +76,5 @@ def _draw_states(ax, states):
         ax.plot([state[name] for state in states], style, ms=4, color=COLORS[color], label=label)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="state (0 = input)", ylim=(min(-0.03, *ax.get_ylim()), 1.03), title="Tokens")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.12), ncols=2)
+    left = {"loc": "lower left", "bbox_to_anchor": (-0.11, 1.12)}  # maps have their color bars on the right
+    ax.legend(**left if below_maps else {"loc": "lower center", "bbox_to_anchor": (0.5, 1.12)}, ncols=2)
