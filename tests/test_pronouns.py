@@ -290,3 +290,10 @@ def test_rivals_answer_the_sentences_of_accuracy(run):
     sentences, right, _ = pronoun_pairs(run["held_out"], 1000, np.random.default_rng(0))
     assert np.array_equal(asked[0], sentences)
     assert pronouns.share_right(lambda _: right, run["held_out"]) == 1
+
+
+def test_word_lists_are_as_long_as_their_description_says():
+    counts = [str(len(PRONOUN_WORDS[name])) for name in ("animals", "places", "verbs", "animal_adjectives")]
+    text = " ".join(pronoun_split.__doc__.split())
+    told = "{} animals, {} places, {} verbs, {} adjectives for animals".format(*counts)
+    assert f"{told}, {len(PRONOUN_WORDS['place_adjectives'])} for places" in text
