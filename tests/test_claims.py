@@ -560,7 +560,7 @@ def test_unknown_arguments_write_nothing(capsys):
     ],
 )
 def test_chapter_1_does_not_take_an_accident_for_a_finding(name, accidents):
-    assert [judge(claims()[name], value)[0] for value in accidents] == ["differs"] * 2
+    assert [judge(attn_utils.claims.claims()[name], value)[0] for value in accidents] == ["differs"] * 2
 
 
 @pytest.mark.parametrize(
@@ -568,4 +568,4 @@ def test_chapter_1_does_not_take_an_accident_for_a_finding(name, accidents):
 )
 def test_chapter_1_refuses_distances_that_cannot_be(name, value):
     with pytest.raises(ValueError, match="expected what is possible"):
-        judge(claims()[name], value)
+        judge(attn_utils.claims.claims()[name], value)
