@@ -66,8 +66,8 @@ def pronoun_split(rng, held_out=1 / 3, always=FAMOUS_WORDS, words=PRONOUN_WORDS)
     rng        numpy.random.Generator
     held_out   share of each list that is held out, above 0 and below 1 (at least one word on each side)
     always     words that are held out whatever the draw
-    words      dict from list name to words; by default 56 animals, 90 places, 47 verbs, 84 adjectives
-               for animals, 71 for places
+    words      dict from list name to words; by default 56 animals, 90 places, 47 verbs, 76 adjectives
+               for animals, 68 for places
 
     Returns (train, test): dicts with the keys of `words`, no word in both.
     Raises ValueError for a share outside (0, 1), a word that stands twice (it could end up on both sides),

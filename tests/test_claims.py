@@ -550,3 +550,22 @@ def test_a_table_that_report_could_not_use_is_refused(small_book, old, new, mess
 
 def test_unknown_arguments_write_nothing(capsys):
     assert tool.main(["--chek"]) == 2 and "--check" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "accidents"),
+    [
+        ("random-heavy-words", [5 / 2000, 10 / 2000]),  # what 2,000 draws of blind chance, 1 in 495, may well have
+        ("learned-not-given", [[0.97, 0.05], [0.97, 0.95]]),  # a model that is always wrong knows the link as well
+    ],
+)
+def test_chapter_1_does_not_take_an_accident_for_a_finding(name, accidents):
+    assert [judge(attn_utils.claims.claims()[name], value)[0] for value in accidents] == ["differs"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("near-words", [0.0, 0.2, 0.2]), ("tired-near", 0.0), ("it-animal-far", [13, 0.6])]
+)
+def test_chapter_1_refuses_distances_that_cannot_be(name, value):
+    with pytest.raises(ValueError, match="expected what is possible"):
+        judge(attn_utils.claims.claims()[name], value)
