@@ -155,6 +155,13 @@ def test_saturated_weights_are_found():
     assert found.saturated and found.frozen and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
 
 
+@pytest.mark.parametrize("T", [2, 3, 5, 7])
+def test_few_queries_make_no_sink_and_all_of_them_at_one_key_no_saturation(T):
+    assert "sink" not in {kind for seed in range(20) for kind in kinds(diagnose(softmax(2 * gauss(4, T, T, seed=seed)), axes="heads"))}
+    A = np.where(np.arange(T) == 0, 1 - 1e-4, 1e-4 / (T - 1)) * np.ones((T, 1))
+    assert not diagnose(A).saturated and diagnose(A).alarms == [] and ("sink" in kinds(diagnose(A))) == (T > 3)
+
+
 @pytest.mark.parametrize("size, words", [(1e-9, "and less than 0.0001"), (5e-3, "and at most 0.00")])
 def test_how_much_gets_through_uniform_weights_is_one_sentence(size, words):
     assert words in str(diagnose(weights(20, 20, size=size))) and "at most less" not in str(diagnose(weights(20, 20, size=size)))

@@ -29,6 +29,7 @@ def measure_head(blocks, shape, may_see, self_attention=True, V=None, scale_rows
     V               (n_keys, d_v) values of this head, or None
     scale_rows      divide each row by its sum first: of weights with a sink that is not in the matrix
 
+    queries             how many there are, an int
     survives            norm of (I - P) A (I - P): the most that a difference between tokens is scaled by
     survives_typically  the same in the root mean square over random values: 1 for a permutation, 0 for plain averaging
     entropy             mean over rows with a choice of entropy / ln(number of keys that the query may see)
@@ -42,7 +43,7 @@ def measure_head(blocks, shape, may_see, self_attention=True, V=None, scale_rows
     """
     one = _one_pass(blocks, shape, may_see, self_attention, scale_rows)
     scaled = _scaled(blocks) if scale_rows else blocks
-    found = one["numbers"]
+    found = one["numbers"] | {"queries": shape[0]}
     found["survives"] = largest_survival(scaled, *shape) if min(shape) > 1 else np.nan
     found["survives_typically"] = _typical(one["squares"], one["columns"], *shape)
     found["gap"] = _gap(scaled, shape)

@@ -7,11 +7,14 @@ from attn_utils.diagnosis.findings import THRESHOLDS, make_finding
 SKIP = "A skip connection around each part keeps the differences in the sum."
 SHOWN = 6  # heads that a sentence names
 TINY = 1e-4  # below, rounding may decide
+FEW = 8  # of fewer queries than this, some key gets much by chance: a sink has to take nearly all, of four or more
 ALL_AT_ONE = 0.9  # a head of low entropy with more on one key rests there; with less, its other queries look elsewhere
 
 
 def is_sink(head):
     """Whether one key takes more than the threshold, and more than uniform weights would explain."""
+    if head.get("queries", FEW) < FEW:
+        return bool(head["queries"] >= FEW // 2 and head["sink"] > ALL_AT_ONE)
     bound, expected = THRESHOLDS["sink"].bound, head["sink_expected"]
     return bool(head["sink"] > bound and (head["sink"] - expected) > bound * (1 - expected))
 
@@ -26,7 +29,7 @@ def is_saturated(head):
 
     Sharp scores may send a third of all queries to the same key, by chance: that makes a sink of no saturated head.
     """
-    return bool(head["entropy"] < THRESHOLDS["saturated"].bound and not (is_sink(head) and head["sink"] > ALL_AT_ONE))
+    return bool(head["entropy"] < THRESHOLDS["saturated"].bound and head["sink"] <= ALL_AT_ONE)
 
 
 def is_same(head):
