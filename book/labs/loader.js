@@ -9,10 +9,12 @@
 
   var root = document.documentElement.dataset.content_root;
   var loading = {};
+  var COMMON = ["common", "numbers", "controls", "drawing"]; // in this order
 
   function load(name) {
     loading[name] = loading[name] || new Promise(function (done, fail) {
       var tag = document.createElement("script");
+      tag.async = false; // they run in the order of the calls
       tag.src = root + "_static/labs/" + name + ".js";
       tag.onload = done;
       tag.onerror = function () { fail(new Error(tag.src + " is not there")); };
@@ -23,16 +25,24 @@
 
   function start(figure) {
     var stage = figure.querySelector(".abe-stage");
-    load("common").then(function () { return load(figure.dataset.lab); }).then(function () {
+    Promise.all(COMMON.concat(figure.dataset.lab).map(load)).then(function () {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+      stage.hidden = false; // so that it has a width
       window.abeLabs.start(figure.dataset.lab, stage, data, figure);
-      stage.hidden = false;
       figure.classList.add("abe-live");
+      if (figure === linked()) follow(); // it has another height now
     }).catch(function (error) {
       stage.hidden = true;
       console.error(figure.id + ": the still picture stays. " + error.message);
     });
   }
+
+  // #lab-mask?words=... is no element of the page, so that the browser stays where it is: the first figure is meant.
+  function linked() {
+    var name = /^#(lab-\w+)\?/.exec(location.hash);
+    return name && document.getElementById(name[1]);
+  }
+  function follow() { if (linked()) linked().scrollIntoView(); }
 
   if (root === undefined || !("IntersectionObserver" in window)) return;
   var seen = new IntersectionObserver(function (entries) {
@@ -42,4 +52,6 @@
     });
   }, {rootMargin: "200px"});
   document.querySelectorAll("figure[data-lab]").forEach(function (figure) { seen.observe(figure); });
+  addEventListener("hashchange", follow);
+  follow();
 })();

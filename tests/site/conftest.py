@@ -1,6 +1,7 @@
 """The built site that the tests of this folder look at."""
 
 import pytest
+from browser import chromium
 from html_rules import SITE
 
 
@@ -14,3 +15,9 @@ def built():
     if not (SITE / "index.html").is_file():
         pytest.fail("_build/html/index.html is missing: run `make book` first", pytrace=False)
     return SITE
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
