@@ -58,7 +58,7 @@ class Live(Visit):
     def __init__(self, browser, address, name, fragment="", **options):
         super().__init__(browser, address, PAGE + fragment, **options)
         self.figure = self.page.locator(f"figure[data-lab={name}]")
-        if not fragment:
+        if not fragment.startswith("#lab-"):
             self.figure.scroll_into_view_if_needed()
         self.page.wait_for_selector(f"figure[data-lab={name}].abe-live")
 
