@@ -2,10 +2,11 @@
 
 Each of the 50 numbers of a vector becomes one of at most 256 steps between the smallest and the largest that any word has
 there. A scale for each word would be closer (by a third, before shaped() below) but takes a fifth more bytes, since most
-steps would not fit into one byte of a text any more. book/labs/ask.js reads what is written here.
+steps would not fit into one byte of a text any more. book/labs/words.js reads what is written here.
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from attn_utils import load_glove
 
 FIRST = 3000  # words in the part that is loaded first
+ASK = Path(__file__).parents[1] / "labs" / "ask.js"  # whose examples must not wait for the second part
 STEPS, FINEST = 255, 0.026  # steps in each of the 50 numbers, and how fine they are at most: finer ones take more bytes
 LETTERS = [chr(i) for i in range(1, 128) if chr(i) not in '\n\r"\\'] + [chr(i) for i in range(0xA1, 0x400)]
 
@@ -20,7 +22,8 @@ LETTERS = [chr(i) for i in range(1, 128) if chr(i) not in '\n\r"\\'] + [chr(i) f
 def quantized(vectors):
     """{base, step, steps}: vectors are about base + step * steps. Arrays of (50,), (50,) and (n_words, 50) whole numbers."""
     low, high = vectors.min(axis=0), vectors.max(axis=0)  # (50,) each
-    step = np.maximum((high - low) / STEPS, FINEST).round(8)  # (50,): as it travels
+    step = np.maximum((high - low) / ASK = Path(__file__).parents[1] / "labs" / "ask.js"  # whose examples must not wait for the second part
+STEPS, FINEST).round(8)  # (50,): as it travels
     middle = np.round((vectors.mean(axis=0) - low) / step)  # (50,): so that most steps are small numbers
     base = (low + middle * step).round(6)  # (50,)
     steps = np.round((vectors - base) / step)  # (n_words, 50)
@@ -80,7 +83,9 @@ def scripts():
     """{name: text} of both scripts."""
     kv = load_glove()
     words, found, n = kv.index_to_key, quantized(kv.vectors.astype(float)), len(kv)
-    return {"words-first.js": part(words, found, range(FIRST)), "words-rest.js": part(words, found, range(FIRST, n))}
+    told = re.findall(r'\btext: "([a-z ]+)"', ASK.read_text(encoding="utf-8"))
+    first = {*range(FIRST), *(kv.key_to_index[word] for text in told for word in text.split())}
+    return {"words-first.js": part(words, found, first), "words-rest.js": part(words, found, {*range(n)} - first)}
 
 
 def write_scripts(app, exception):

@@ -14,7 +14,7 @@ PAGE = "notebooks/page.html"
 CONF = """
 import sys
 sys.path.insert(0, {ext!r})
-extensions, html_theme, language = ["myst_nb", "live_figures"], "sphinx_book_theme", "en"
+extensions, html_theme, language = ["myst_nb", "live_figures", "page_vectors"], "sphinx_book_theme", "en"
 html_static_path, html_css_files = [{css!r}], ["book.css", "outputs.css", "labs.css"]
 nb_execution_mode, nb_render_markdown_format = "off", "myst"
 html_favicon = {icon!r}
