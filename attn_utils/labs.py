@@ -47,7 +47,7 @@ def lab(name, fig, caption, alt=None, data=None):
     show("text/html", markup, f"Figure: {caption}\nLive on the site: {link}")
 
 
-def draw_row(row, words, asks, followed):
+def draw_asked(row, words, asks, followed):
     """Draw what one word gives to the others: the sentence as a column, arcs to its left, bars to its right.
 
     row       (n_tokens,) weights;  words   the tokens

@@ -22,8 +22,7 @@ LETTERS = [chr(i) for i in range(1, 128) if chr(i) not in '\n\r"\\'] + [chr(i) f
 def quantized(vectors):
     """{base, step, steps}: vectors are about base + step * steps. Arrays of (50,), (50,) and (n_words, 50) whole numbers."""
     low, high = vectors.min(axis=0), vectors.max(axis=0)  # (50,) each
-    step = np.maximum((high - low) / ASK = Path(__file__).parents[1] / "labs" / "ask.js"  # whose examples must not wait for the second part
-STEPS, FINEST).round(8)  # (50,): as it travels
+    step = np.maximum((high - low) / STEPS, FINEST).round(8)  # (50,): as it travels
     middle = np.round((vectors.mean(axis=0) - low) / step)  # (50,): so that most steps are small numbers
     base = (low + middle * step).round(6)  # (50,)
     steps = np.round((vectors - base) / step)  # (n_words, 50)

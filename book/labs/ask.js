@@ -7,10 +7,10 @@ abeLabs.define("ask", (lab) => {
   const {vectors, load, whole, tokens, near} = abeLabs.words, make = abeLabs.element, fixed = abeLabs.fixed, MOST = 16, DRAWS = 400, D = 50;
   const BOUND = {raw: 0.01, random: 0.02}; // how far a rounded weight may be off; tests/test_page_vectors.py measures it
   const EXAMPLES = [
-    {name: "The animal and the street", text: "the animal did not cross the street because it was too tired", word: 8, other: 1},
-    {name: "Tea and coffee", text: "we drink green tea while they drink black coffee", word: 3, other: 8},
-    {name: "Two kinds of bank", text: "she sat on the bank of the river and waited for the bank to open", word: 4, other: 12},
-    {name: "The doctor and the nurse", text: "the doctor asked the nurse to help because she was busy", word: 8, other: 1}
+    {name: "The animal", text: "the animal did not cross the street because it was too tired", word: 8, other: 1},
+    {name: "Tea", text: "we drink green tea while they drink black coffee", word: 3, other: 8},
+    {name: "Two banks", text: "she sat on the bank of the river and waited for the bank to open", word: 4, other: 12},
+    {name: "The doctor", text: "the doctor asked the nurse to help because she was busy", word: 8, other: 1}
   ];
 
   // ------------------------------------------------------- what is computed
@@ -160,7 +160,7 @@ abeLabs.define("ask", (lab) => {
 
   const follow = make("select", {id: "lab-ask-follow"});
   follow.addEventListener("change", () => { lab.set({other: follow.selectedIndex}); });
-  const random = make("div", {}, [lab.row([
+  const random = make("div", {}, [make("div", {class: "abe-acts"}, [
     lab.button({label: "Draw again", press: () => { lab.set({draws: Math.min(lab.state.draws + 1, DRAWS)}); }}),
     lab.button({label: "Draw 50 more", press: () => { lab.set({draws: Math.min(lab.state.draws + 50, DRAWS)}); }}),
     lab.button({label: "Begin anew", press: () => { lab.set({draws: 1}); }})]), histogram]);
@@ -185,9 +185,9 @@ abeLabs.define("ask", (lab) => {
   load("first").then(() => {
     lab.stage.append(
       lab.field({key: "text", label: `Your sentence, of up to ${MOST} words`, max: 140}), offers,
-      lab.row(EXAMPLES.map((one) => lab.button({label: one.name, press: () => { lab.set({text: one.text, word: one.word, other: one.other}); }}))),
-      line,
-      lab.row([lab.choice({key: "source", label: "Queries and keys", options: [{value: "raw", label: "Raw vectors"}, {value: "random", label: "Random W_Q, W_K"}]}),
+      make("div", {class: "abe-acts", role: "group", "aria-label": "Examples"}, EXAMPLES.map((one) => lab.button({label: one.name, press: () => { lab.set({text: one.text, word: one.word, other: one.other}); }}))),
+      make("p", {class: "abe-hint"}, "Press a word: where does it look?"), line,
+      lab.row([lab.choice({key: "source", label: "Queries and keys", options: [{value: "raw", label: "Raw vectors"}, {value: "random", label: "Random matrices"}]}),
         make("div", {class: "abe-select"}, [make("label", {for: "lab-ask-follow"}, "Follow the word"), follow])]),
       random,
       lab.row([make("div", {class: "abe-side"}, bars), make("div", {class: "abe-side"}, matrix)]),
