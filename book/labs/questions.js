@@ -18,7 +18,7 @@
 
   // ------------------------------------------------------- what is kept
 
-  function all() {
+  function stored() {
     try {
       const kept = JSON.parse(localStorage.getItem(STORE));
       return kept && typeof kept === "object" && !Array.isArray(kept) ? kept : {};
@@ -27,8 +27,11 @@
     }
   }
 
+  let kept = stored();
+  function all() { return kept; }
+
   function keep(key, value) {
-    const kept = all();
+    kept = {...kept, ...stored()}; // what another window wrote stays
     if (value) kept[key] = value;
     else delete kept[key];
     try {
@@ -105,7 +108,7 @@
     }
 
     replace([question], made, (letter) => {
-      const state = {pick: letter, committed: !all()[key]?.committed && !made.form.classList.contains("abe-committed")};
+      const state = {pick: letter, committed: !all()[key]?.committed};
       keep(key, state);
       show(state);
       if (!state.committed) made.inputs.find((input) => input.checked).focus();
