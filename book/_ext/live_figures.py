@@ -24,7 +24,8 @@ REDIRECT = """<!DOCTYPE html>
 
 
 FIGURE = """<figure class="abe-lab" id="lab-{0}" data-lab="{0}"><div class="abe-panels">"""
-STAGE = """</div><div class="abe-stage" hidden></div><script type="application/json">{}</script><figcaption>{}</figcaption></figure>"""
+STAGE = """</div><div class="abe-stage" hidden></div>
+<script type="application/json">{}</script><figcaption>{}</figcaption></figure>"""
 
 
 class LiveFigure(SphinxDirective):
@@ -41,14 +42,15 @@ class LiveFigure(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec = {"still": directives.unchanged_required, "alt": directives.unchanged_required, "begin": directives.unchanged}
+    option_spec = dict.fromkeys(("still", "alt"), directives.unchanged_required) | {"begin": directives.unchanged}
 
     def run(self):
         data = json.dumps({"begin": json.loads(self.options.get("begin", "{}"))}, ensure_ascii=False)
         still = nodes.image(uri=self.options["still"], alt=self.options["alt"])
         caption = html.escape(" ".join(" ".join(self.content).split()), quote=False)
         stage = STAGE.format(data.replace("<", "\\u003c"), caption)
-        return [nodes.raw("", FIGURE.format(self.arguments[0]), format="html"), still, nodes.raw("", stage, format="html")]
+        begin = FIGURE.format(self.arguments[0])
+        return [nodes.raw("", begin, format="html"), still, nodes.raw("", stage, format="html")]
 
 
 def scripts(app):

@@ -1,12 +1,13 @@
 """Word vectors for the live figures: the 20,000 of load_glove(), in 8 bits, as two scripts that are made at each build.
 
-Each of the 50 numbers of a vector becomes one of at most 256 steps between the smallest and the largest that any word has
-there. A scale for each word would be closer (by a third, before shaped() below) but takes a fifth more bytes, since most
-steps would not fit into one byte of a text any more. book/labs/words.js reads what is written here.
+Each of the 50 numbers of a vector becomes one of at most 256 steps between the smallest and the largest that any word
+has there. A scale for each word would be closer (by a third, before shaped() below) but takes a fifth more bytes, since
+most steps would not fit into one byte of a text any more. book/labs/words.js reads what is written here.
 """
 
 import json
 import re
+from os.path import commonprefix
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ LETTERS = [chr(i) for i in range(1, 128) if chr(i) not in '\n\r"\\'] + [chr(i) f
 
 
 def quantized(vectors):
-    """{base, step, steps}: vectors are about base + step * steps. Arrays of (50,), (50,) and (n_words, 50) whole numbers."""
+    """{base (50,), step (50,), steps (n_words, 50)}: vectors are about base + step * steps, which are whole numbers."""
     low, high = vectors.min(axis=0), vectors.max(axis=0)  # (50,) each
     step = np.maximum((high - low) / STEPS, FINEST).round(8)  # (50,): as it travels
     middle = np.round((vectors.mean(axis=0) - low) / step)  # (50,): so that most steps are small numbers
@@ -61,11 +62,11 @@ def letters(steps):
 
 
 def front_coded(words):
-    """Sorted words, each as a capital for how many letters it shares with the one before, and the rest: "AableEd"."""
+    """Sorted words, each as a capital for how much it shares with the one before, and the rest: "AableEd"."""
     texts, before = [], ""
     for word in words:
-        shared = next((i for i, (a, b) in enumerate(zip(word, before, strict=False)) if a != b), min(len(word), len(before)))
-        texts.append(chr(ord("A") + min(shared, 25)) + word[min(shared, 25) :])
+        shared = min(len(commonprefix([word, before])), 25)
+        texts.append(chr(ord("A") + shared) + word[shared:])
         before = word
     return "".join(texts)
 
@@ -73,7 +74,8 @@ def front_coded(words):
 def part(words, found, rows):
     """The script with these rows; words are sorted, so that neighbors share their beginning."""
     rows = sorted(rows, key=words.__getitem__)
-    told = {"words": front_coded([words[row] for row in rows]), "base": found["base"].tolist(), "step": found["step"].tolist()}
+    told = {"words": front_coded([words[row] for row in rows])}
+    told |= {name: found[name].tolist() for name in ("base", "step")}
     head = json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:-1]
     return f'(window.abeWords=window.abeWords||[]).push({head},"steps":"{letters(found["steps"][rows])}"}});\n'
 

@@ -2,7 +2,7 @@
 
 They are plain Markdown: a quote that begins with **Predict.** and has options (a), (b), (c), answered further down by
 a paragraph such as "It is (b)."; and, at a chapter's end, a question with folded options, of which the right one opens
-its explanation with "Right" or "Yes". Nothing that a reader without scripts sees is changed here: only classes are added.
+its explanation with "Right" or "Yes". What a reader without scripts sees is not changed here: only classes are added.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from docutils import nodes
 from sphinx.util import logging
 
 SCRIPT = "labs/questions.js"  # live_figures copies it
-OPENS = re.compile(r"\W*(?:(?:it|that|this|the answer|the right answer|right) (?:is|was) |right: )?\W*\(([a-z])\)", re.I)
+OPENS = re.compile(r"\W*(?:(?:it|that|this|the (?:right )?answer|right) (?:is|was) |right: )?\W*\(([a-z])\)", re.I)
 SAYS = re.compile(r"\b(?:it|that|this) (?:is|was) \(([a-z])\)", re.I)
 DETAILS = re.compile(r"<details>(\s*<summary>\s*\(([a-z])\).*?</summary>)(.*?</details>)", re.S)
 RIGHT = re.compile(r"\s*(?:Right|Yes)\b")
@@ -41,7 +41,8 @@ def mark(app, doctree):
         answer["classes"] += ["abe-told", f"abe-key-{name}"]
     for question, options in self_checks(doctree):
         if sum(options.values()) != 1:
-            complain("a self-check needs one option that opens with Right or Yes: %s", question.astext()[:60], location=question)
+            asks = question.astext()[:60]
+            complain("a self-check needs one option that opens with Right or Yes: %s", asks, location=question)
         question["classes"] += ["abe-check", f"abe-key-{key(question.astext())}"]
 
 
@@ -77,13 +78,14 @@ def pieces(child, letters):
         if not sign:
             break
         found += [nodes.Text(before)] * bool(before)
-        found.append(nodes.inline("", "", nodes.inline("", f"({letter})", classes=["abe-letter"]), classes=["abe-option"]))
+        sign = nodes.inline("", sign, classes=["abe-letter"])
+        found.append(nodes.inline("", "", sign, classes=["abe-option"]))
         rest = after
     return found + [nodes.Text(rest)] * bool(rest)
 
 
 def cut(paragraph, span, is_last, first):
-    """Move out of an option what does not belong to it: the comma before the next one, a further question at the end."""
+    """Move out of an option what is none of it: the comma before the next one, a further question at the end."""
     behind = []
     if is_last and span.astext().endswith("?"):
         for place, child in enumerate(span.children):

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from browser import Visit, served
-from index_figure import ASKED, COFFEE, TEA
+from index_figure import ASKED, TEA
 from live import PAGE, build, check_address, check_axe, check_fits, live, stored
 from test_page_vectors import page_vectors, read
 
