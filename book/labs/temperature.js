@@ -13,7 +13,7 @@ abeLabs.define("temperature", (lab) => {
 
   function near(values, value) { return values.reduce((a, b) => Math.abs(b - value) < Math.abs(a - value) ? b : a); }
 
-  lab.begin({width: 64, keys: 16, power: 0, draws: 20}, (state) => {
+  lab.begin({width: 64, keys: 16, power: 0, draws: 30}, (state) => {
     state.width = near(WIDTHS, state.width);
     state.keys = near(COUNTS, state.keys);
     state.power = Math.min(Math.max(state.power, 0), 1);
