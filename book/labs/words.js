@@ -66,7 +66,7 @@
     vectors.forEach((_, known) => {
       const begins = word.length > 2 && known.startsWith(word) && known.length < word.length + 6;
       const far = begins ? 1 : distance(word, known);
-      if (far < Math.min(3, word.length)) found.push([far + (known[0] === word[0] ? 0 : 0.5) + order / 1e6, known]);
+      if (far < (word.length < 6 ? 2 : 3)) found.push([far + (known[0] === word[0] ? 0 : 0.5) + order / 1e6, known]);
       order++;
     });
     return found.sort((a, b) => a[0] - b[0]).slice(0, 4).map((one) => one[1]);
