@@ -36,7 +36,8 @@ def read(text):
     place = {letter: i for i, letter in enumerate(page_vectors.LETTERS)}
     places = np.array([place[letter] for letter in told["steps"]]).reshape(len(words), -1)
     steps = np.where(places % 2, -(places + 1) // 2, places // 2)
-    return dict(zip(words, np.array(told["base"]) + np.array(told["step"]) * steps, strict=True))
+    found = dict(zip(words, np.array(told["base"]) + np.array(told["step"]) * steps, strict=True))
+    return found | {word: np.array(numbers) / 1000 for word, numbers in told["thousandths"].items()}
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,9 @@ def test_a_script_is_one_line_that_every_server_may_send(scripts):
 
 def test_the_scripts_hold_what_was_measured(vectors, kv):
     found = page_vectors.quantized(kv.vectors.astype(float))
-    assert np.array_equal(vectors, page_vectors.restored(found))
+    same = np.all(vectors == page_vectors.restored(found), axis=1)
+    assert 10 < np.sum(~same) < 50  # the words of the examples
+    assert np.max(np.abs(vectors - kv.vectors)[~same]) <= 0.0005001
     assert np.all(np.ptp(found["steps"], axis=0) <= 256), "more than 8 bits"
 
 
@@ -79,7 +82,10 @@ def weights(X, M=None):
 
 def test_the_row_of_it_is_within_a_thousandth(vectors, kv):
     rows = [kv.key_to_index[word] for word in WORDS]
-    assert np.max(np.abs(weights(vectors[rows])[IT] - weights(kv.vectors[rows])[IT])) < 0.001
+    exact = weights(kv.vectors[rows])[IT]
+    steps = page_vectors.restored(page_vectors.quantized(kv.vectors.astype(float)))  # as it would be, were it no example
+    for page in (vectors, steps):
+        assert np.max(np.abs(weights(page[rows])[IT] - exact)) < 0.001
 
 
 @pytest.mark.parametrize("source, bound", [("raw", 0.01), ("random", 0.02)])

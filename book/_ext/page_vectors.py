@@ -2,7 +2,8 @@
 
 Each of the 50 numbers of a vector becomes one of at most 256 steps between the smallest and the largest that any word
 has there. A scale for each word would be closer (by a third, before shaped() below) but takes a fifth more bytes, since
-most steps would not fit into one byte of a text any more. book/labs/words.js reads what is written here.
+most steps would not fit into one byte of a text any more. The words of the examples come in thousandths besides, so
+that what stands below their stills in two digits is what the page computes. book/labs/words.js reads what is written here.
 """
 
 import json
@@ -16,7 +17,7 @@ from attn_utils import load_glove
 
 FIRST = 3000  # words in the part that is loaded first
 ASK = Path(__file__).parents[1] / "labs" / "ask.js"  # whose examples must not wait for the second part
-STEPS, FINEST = 255, 0.026  # steps in each of the 50 numbers, and how fine they are at most: finer ones take more bytes
+STEPS, FINEST = 255, 0.027  # steps in each of the 50 numbers, and how fine they are at most: finer ones take more bytes
 LETTERS = [chr(i) for i in range(1, 128) if chr(i) not in '\n\r"\\'] + [chr(i) for i in range(0xA1, 0x400)]
 
 
@@ -71,11 +72,12 @@ def front_coded(words):
     return "".join(texts)
 
 
-def part(words, found, rows):
-    """The script with these rows; words are sorted, so that neighbors share their beginning."""
+def part(words, found, rows, closer):
+    """The script with these rows; words are sorted, so that neighbors share their beginning. closer: {word: vector}."""
     rows = sorted(rows, key=words.__getitem__)
     told = {"words": front_coded([words[row] for row in rows])}
     told |= {name: found[name].tolist() for name in ("base", "step")}
+    told["thousandths"] = {word: np.round(1000 * vector).astype(int).tolist() for word, vector in closer.items()}
     head = json.dumps(told, ensure_ascii=False, separators=(",", ":"))[:-1]
     return f'(window.abeWords=window.abeWords||[]).push({head},"steps":"{letters(found["steps"][rows])}"}});\n'
 
@@ -85,8 +87,10 @@ def scripts():
     kv = load_glove()
     words, found, n = kv.index_to_key, quantized(kv.vectors.astype(float)), len(kv)
     told = re.findall(r'\btext: "([a-z ]+)"', ASK.read_text(encoding="utf-8"))
-    first = {*range(FIRST), *(kv.key_to_index[word] for text in told for word in text.split())}
-    return {"words-first.js": part(words, found, first), "words-rest.js": part(words, found, {*range(n)} - first)}
+    closer = {word: kv[word] for word in sorted({word for text in told for word in text.split()})}
+    first = {*range(FIRST), *map(kv.key_to_index.get, closer)}
+    rest = {*range(n)} - first
+    return {"words-first.js": part(words, found, first, closer), "words-rest.js": part(words, found, rest, {})}
 
 
 def write_scripts(app, exception):

@@ -187,7 +187,7 @@ abeLabs.define("ask", (lab) => {
       lab.field({key: "text", label: `Your sentence, of up to ${MOST} words`, max: 140}), offers,
       make("div", {class: "abe-acts", role: "group", "aria-label": "Examples"}, EXAMPLES.map((one) => lab.button({label: one.name, press: () => { lab.set({text: one.text, word: one.word, other: one.other}); }}))),
       make("p", {class: "abe-hint"}, "Press a word: where does it look?"), line,
-      lab.row([make("div", {class: "abe-side"}, lab.choice({key: "source", label: "Queries and keys", options: [{value: "raw", label: "Raw vectors"}, {value: "random", label: "Random matrices"}]})),
+      lab.row([make("div", {class: "abe-side"}, lab.choice({key: "source", label: "Queries and keys", options: [{value: "raw", label: "Raw vectors"}, {value: "random", label: "Random"}]})),
         make("div", {class: "abe-select"}, [make("label", {for: "lab-ask-follow"}, "Follow the word"), follow])]),
       random,
       lab.row([make("div", {class: "abe-side"}, bars), make("div", {class: "abe-side"}, matrix)]),

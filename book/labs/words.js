@@ -20,6 +20,7 @@
       vectors.set(word, part.base.map((base, d) => base + part.step[d] * step[part.steps.charCodeAt(at + d)]));
       at += D;
     });
+    Object.entries(part.thousandths).forEach(([known, numbers]) => { vectors.set(known, numbers.map((x) => x / 1000)); });
   }
 
   function load(name) {
