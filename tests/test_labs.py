@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib
+import matplotlib.patches
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -79,6 +80,20 @@ def test_what_is_masked_is_a_gap(shown):
 def test_what_a_live_figure_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
         lab(**{"name": "mask", "fig": blank(), "caption": "Nobody looks ahead.", **arguments})
+
+
+def test_the_still_of_a_sentence_shows_the_row():
+    """A bar for each word, as long as its weight, and an arc from the word that asks to each of the others."""
+    row, words = np.array([0.1, 0.6, 0.3]), ["we", "drink", "tea"]
+    [axes] = labs.draw_asked(row, words, asks=1, followed=2).axes
+    bars = [patch for patch in axes.patches if isinstance(patch, matplotlib.patches.Rectangle)]
+    np.testing.assert_allclose([bar.get_width() / bars[1].get_width() for bar in bars], row / 0.6)
+    arcs = [patch for patch in axes.patches if isinstance(patch, matplotlib.patches.Arc)]
+    assert [arc.center[1] for arc in arcs] == [0.5, 1.5] and arcs[1].get_linewidth() > arcs[0].get_linewidth()
+    written = [text.get_text() for text in axes.texts]
+    assert written == ["we", "0.10", "drink", "0.60", "tea", "0.30"]
+    with pytest.raises(ValueError):
+        labs.draw_asked(row, words[:2], asks=0, followed=1)
 
 
 def extension():

@@ -1,9 +1,10 @@
 """Word vectors for the live figures: the 20,000 of load_glove(), in 8 bits, as two scripts that are made at each build.
 
 Each of the 50 numbers of a vector becomes one of at most 256 steps between the smallest and the largest that any word
-has there. A scale for each word would be closer (by a third, before shaped() below) but takes a fifth more bytes, since
-most steps would not fit into one byte of a text any more. The words of the examples come in thousandths besides, so
-that what stands below their stills in two digits is what the page computes. book/labs/words.js reads what is written here.
+has there. A scale for each word would be closer (by a third, before shaped() below) but takes a fifth more bytes,
+since most steps would not fit into one byte of a text any more. The words of the examples come in thousandths
+besides, so that what stands below their stills in two digits is what the page computes. book/labs/words.js reads what
+is written here.
 """
 
 import json

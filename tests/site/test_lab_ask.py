@@ -192,3 +192,18 @@ def test_without_its_vectors_the_still_stays(browser, site):
         visit.page.wait_for_function("() => window.abeLabs?.words && document.querySelector('.abe-stage').hidden")
         assert "the still picture stays" in "".join(visit.problems)
         assert figure.locator("img").is_visible() and not figure.locator(".abe-stage").is_visible()
+
+
+@pytest.mark.parametrize("page, words", [("book/index.html", ASKED), ("notebooks/01_qkv_basics.html", FAMOUS.split())])
+def test_the_book_shows_it(page, words, browser, built, vectors):
+    """On the pages themselves, from a folder: what it says at first is what stands below the still."""
+    with Visit(browser, built.as_uri() + "/", page) as visit:
+        visit.figure = visit.page.locator("figure[data-lab=ask]")
+        told = visit.figure.locator("figcaption").inner_text()
+        visit.figure.scroll_into_view_if_needed()
+        visit.page.wait_for_selector("[data-ranks]")
+        assert visit.figure.locator("figcaption").inner_text() == told
+        found = json.loads(visit.figure.locator(".abe-stage").get_attribute("data-weights"))
+        state = visit.figure.evaluate("e => e.lab.state")
+        np.testing.assert_allclose(found, expected(np.array([vectors[word] for word in words]), **state), atol=1e-4)
+        assert not visit.problems

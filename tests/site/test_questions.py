@@ -151,3 +151,10 @@ def test_they_fit_a_thumb_and_axe_finds_nothing(width, theme, browser, site):
         assert min(sizes) >= 44
         assert visit.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
         assert not axe_complaints(visit.page, ".abe-question, .abe-verdict, .abe-forget")
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_the_book_has_them_all(path, built, site):
+    """The pages themselves mark the same questions as the pages of text alone."""
+    for selector in ("p.abe-predict", "p.abe-told", "p.abe-check"):
+        assert [one["class"] for one in page(built, path).select(selector)] == [one["class"] for one in page(site, path).select(selector)]
