@@ -25,10 +25,10 @@ What a Diagnosis offers, and what a report, a command or a page builds on:
     found.plot()       a matplotlib Figure
     found.report(path) one HTML page to send to a colleague (reports.py); made with pictures=24 it shows every pattern
 
-The rooms: arrays (anything as NumPy), files, reading (axes, batches), patterns (masks, padding), rows (what rows sum
-to), measures and survival (one head), states (one state), findings (thresholds), verdicts, looking (the pass over
-everything), diagnosis (the result), drawing, depth and reports (pages), command (attn-diagnose), watch (for training
-loops). Imports run from the last to the first.
+The rooms: arrays (anything as NumPy), files, axes, reading (batches, states), patterns (masks, padding), rows (what
+rows sum to), measures and survival (one head), states (one state), findings (thresholds), verdicts, looking (the pass
+over everything), diagnosis (the result), drawing, depth and reports (pages), command (attn-diagnose), watch (for
+training loops). Imports run from the last to the first.
 """
 
 from attn_utils.diagnosis.diagnosis import Diagnosis

@@ -20,8 +20,9 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     """Look at a model's attention, and the tokens between its layers, for what goes wrong in them.
 
     given      what a framework hands out: an output with .attentions (and .hidden_states), a tuple or list with one
-               array for each layer, one array, a dict, a Run of attn_utils.pretrained, the path of a .npy, .npz or
-               .safetensors file, or a function (a model) that returns one of these, or (weights, states), for `states`.
+               array for each layer, a generator of them (each is let go before the next is asked for), one array, a
+               dict, a Run of attn_utils.pretrained, the path of a .npy, .npz or .safetensors file, or a function (a
+               model) that returns one of these, or (weights, states), for `states`.
                An array is (T, T), (heads, T, T) or (batch, heads, T, T) within a list, of NumPy, PyTorch (on any
                device, in any precision, with or without gradients), JAX, or nested lists
     states     the tokens between the layers: (T, d) or (batch, T, d) each, in a list, the input first; for a function,
@@ -53,9 +54,7 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     layers = {one: [] for one in chosen}
     patterns = {one: None for one in chosen}
     drawn = {one: {} for one in chosen}
-    work = sum(layer.n_heads for layer in found.layers) * len(chosen)
-    with Progress(work, "heads", "looking at heads ", progress and work > 1 and found.layers[0].shape[0] > 256) as bar:
-        done = 0
+    with _bar(found, len(chosen), progress) as bar:
         for number, layer in enumerate(found.layers, 1):
             for one in chosen:
                 pattern = _pattern(layer, one, found, number)
@@ -67,8 +66,7 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
                     heads.append(_look_at_head(A, pattern, head, V, one, layer, found.tokens))
                     if pictures:
                         kept[number, head + 1] = shrink(pattern.cut(A), pictures)
-                    done += 1
-                    bar.show(done, f"head {done} of {work}")
+                    bar.step(f"head {head + 1} of {layer.n_heads} in layer {number}")
                 words = list(pattern.words)
                 layers[one].append(_summary(number, heads, pattern.kind, pattern.causal, words, layer.shape))
                 drawn[one] |= kept
@@ -79,6 +77,13 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
         measured = [measure_state(state(one)[real]) for state in found.states]
         results.append(Diagnosis(layers[one], measured, found.tokens, drawn[one]))
     return results[0] if len(results) == 1 else gather(results, [one + 1 for one in chosen])
+
+
+def _bar(found, sequences, progress):
+    """A bar over all heads, where looking takes long; where nobody knows how many layers come, it has no end."""
+    work = None if found.count is None else sum(layer.n_heads for layer in found.layers) * sequences
+    long = work != 1 and found.first.shape[0] > 256
+    return Progress(work, "heads", "looking at heads", progress and long)
 
 
 def _sequences(sequence, many):
@@ -162,16 +167,15 @@ def _summary(number, heads, kind, causal, words, shape):
 
 def _look_at_pairs(pairs, causal, work, progress):
     """The same for heads that exist as queries and keys only: pairs yields (layer, head, blocks, shape)."""
-    layers, done = {}, 0
-    with Progress(work, "heads", "looking at heads ", progress) as bar:
+    layers = {}
+    with Progress(work, "heads", "looking at heads", progress) as bar:
         for number, head, blocks, (n, m) in pairs:
             see = np.arange(m - n, m) + 1 if causal else np.full(n, m)
             one = {"head": head + 1, "rows": "weights", "rows_say": "", "rows_cure": "", "row_sums": [1.0, 1.0],
                    "empty": False}  # fmt: skip
             one |= measure_head(blocks, (n, m), see, n == m)
             layers.setdefault(number, ([], (n, m)))[0].append(one)
-            done += 1
-            bar.show(done, f"head {done} of {work}")
+            bar.step(f"head {head + 1} in layer {number}")
     found = []
     for number, (heads, (n, m)) in layers.items():
         found.append(_summary(number, heads, "causal" if causal else "full", causal, [], (n, m)))
