@@ -36,7 +36,7 @@ def test_a_healthy_model_has_nothing_to_report():
 def test_nothing_is_said_of_what_was_not_given():
     """With weights alone the old version said that the tokens stay distinct, and had seen no token."""
     text = str(diagnose(weights(12, 12)))
-    assert text == "- No alarm: nothing stands out in what was given (weights of 1 head in 1 layer; no states)."
+    assert text == "- No alarm in what was given (weights of 1 head in 1 layer; no states). Nothing stands out."
     assert "(weights of 2 heads in 1 layer, 1 state)" in str(diagnose([weights(2, 12, 12)], gauss(12, 20)))
     assert diagnose(weights(12, 12)).to_dict()["states"] == []
 
@@ -64,6 +64,14 @@ def test_one_huge_token_and_one_huge_feature_hide_nothing_and_are_named():
     X = gauss(40, 64)
     X[:, 3] += 30
     assert 4 in diagnose(weights(40, 40), X).states[0]["outlier_features"] and not diagnose(weights(40, 40), X).collapsed
+
+
+def test_where_notes_follow_it_is_not_said_that_nothing_stands_out():
+    A = 0.5 * weights(2, 12, 12)
+    A[:, :, 0] += 0.5
+    text = str(diagnose(A, axes="heads"))
+    assert "nothing stands out" not in text.lower() and "no states). 1 thing to know:\n- Attention sink" in text
+    assert "1 state; 2 sequences)" in str(diagnose([weights(2, 3, 12, 12)], [gauss(2, 12, 20)]))
 
 
 # ------------------------------------------------------------------------- sinks
@@ -152,7 +160,7 @@ def test_sharp_scores_with_a_favorite_key_are_saturated_and_no_sink(causal):
 
 def test_saturated_weights_are_found():
     found = diagnose(weights(20, 20, size=1000))
-    assert found.saturated and found.frozen and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
+    assert found.saturated and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
 
 
 @pytest.mark.parametrize("T", [2, 3, 5, 7])
@@ -336,3 +344,77 @@ def test_heads_are_looked_at_one_at_a_time():
     tracemalloc.stop()
     assert len(found.layers) == 2 and found.layers[1]["n_heads"] == 6
     assert peak < 8 * 8 * 1200**2  # making one takes several of float64
+
+
+# ------------------------------------------------------------------------- layers that pass by
+
+
+def same(one, other):
+    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
+def test_layers_may_come_one_by_one_and_once():
+    A, X = weights(3, 2, 4, 12, 12), gauss(2, 12, 5)
+    whole = diagnose(list(A), [X] * 4)
+    assert same(whole, diagnose((layer for layer in A), [X] * 4)) and same(whole, diagnose(map(np.array, A), [X] * 4))
+    assert same(whole, diagnose(dict(enumerate(A)).values(), (state for state in [X] * 4)))
+    assert same(diagnose(list(A), sequence=1), diagnose(iter(A), sequence=1))
+    assert same(diagnose(list(A[:, 0]), axes="heads"), diagnose(iter(A[:, 0]), axes="heads"))
+
+
+def test_no_two_layers_that_pass_by_are_in_memory():
+    import weakref
+
+    alive, most = [], []
+
+    class Layer(np.ndarray):
+        pass
+
+    def passing():
+        for seed in range(4):
+            layer = weights(1, 2, 12, 12, seed=seed).view(Layer)
+            alive.append(weakref.ref(layer))
+            most.append(sum(one() is not None for one in alive))
+            yield layer
+            del layer
+
+    assert len(diagnose(passing()).layers) == 4 and max(most) == 1
+
+
+@pytest.mark.parametrize("layers, words", [
+    ([], "no layer comes"),
+    ([weights(1, 2, 9, 9), None], "weights of layer 2 are None"),
+    ([weights(1, 2, 9, 9), weights(1, 2, 8, 8)], r"T = \[9, 8\]"),
+    ([weights(2, 2, 9, 9), weights(3, 2, 9, 9)], r"\[2, 3\] sequences"),
+    ([weights(3, 9, 9)], "axes='heads'"),
+    ([1.0], "layer 1 are of type float"),
+])  # fmt: skip
+def test_layers_that_pass_by_are_checked_as_they_come(layers, words):
+    with pytest.raises(ValueError, match=words):
+        diagnose(iter(layers))
+
+
+def test_values_need_their_layers_in_a_list():
+    A, V = weights(2, 1, 2, 9, 9), gauss(2, 1, 2, 9, 4)
+    with pytest.raises(ValueError, match=r"Pass list\(layers\)"):
+        diagnose(iter(A), values=V)
+    assert diagnose(list(A), values=list(V)).layers[0]["heads"][0]["value_sink_size"] > 0
+
+
+# ------------------------------------------------------------------------- progress
+
+
+@pytest.mark.parametrize("passing, words", [(False, "[##########----------] head 1 of 2 in layer 1"), (True, "\x1b[Khead 2")])
+def test_a_terminal_sees_a_bar_on_long_work(capsys, monkeypatch, passing, words):
+    import sys
+
+    A = np.full((1, 2, 300, 300), 1 / 300)
+    diagnose([A])
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    diagnose(iter([A]) if passing else [A])
+    out, err = capsys.readouterr()
+    assert out == "" and words in err and err.endswith("head 2 of 2 in layer 1\n") and err.count("\n") == 1
+    diagnose([A[:, :, :9, :9]])
+    diagnose([A], progress=False)
+    assert capsys.readouterr().err == ""

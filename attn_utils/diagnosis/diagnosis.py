@@ -21,18 +21,14 @@ class Diagnosis:
         """The findings to act on."""
         return [finding for finding in self.findings if finding.level == "alarm"]
 
-    @property
-    def frozen(self):
-        """The old name of `saturated`."""
-        return self.saturated
-
     def _has(self, *kinds):
         return any(finding.kind in kinds and finding.level == "alarm" for finding in self.findings)
 
     def __str__(self):
         lines = [f"- {finding}" for finding in self.findings]
         if not self.alarms:
-            lines.insert(0, f"- No alarm: nothing stands out in what was given ({self._given()}).")
+            more = f" {_count(len(self.findings), 'thing')} to know:" if self.findings else " Nothing stands out."
+            lines.insert(0, f"- No alarm in what was given ({self._given()}).{more}")
         return "\n".join(lines + [f"- {note}" for note in self.notes])
 
     __repr__ = __str__
@@ -40,7 +36,8 @@ class Diagnosis:
     def _given(self):
         heads = sum(layer["n_heads"] for layer in self.layers)
         weights = f"weights of {_count(heads, 'head')} in {_count(len(self.layers), 'layer')}"
-        return f"{weights}, {_count(len(self.states), 'state')}" if self.states else f"{weights}; no states"
+        states = f", {_count(len(self.states), 'state')}" if self.states else "; no states"
+        return weights + states + (f"; {len(self.sequences)} sequences" if self.sequences else "")
 
     def to_dict(self):
         """Everything but the pictures, as what json.dumps takes."""

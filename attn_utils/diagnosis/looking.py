@@ -67,8 +67,7 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
                     if pictures:
                         kept[number, head + 1] = shrink(pattern.cut(A), pictures)
                     bar.step(f"head {head + 1} of {layer.n_heads} in layer {number}")
-                words = list(pattern.words)
-                layers[one].append(_summary(number, heads, pattern.kind, pattern.causal, words, layer.shape))
+                layers[one].append(_summary(number, heads, _told(pattern, layer.shape), layer.shape))
                 drawn[one] |= kept
             layer.let_go()
     results = []
@@ -154,13 +153,20 @@ def _check_mask(A, pattern, name, head):
         )
 
 
-def _summary(number, heads, kind, causal, words, shape):
+def _told(pattern, shape):
+    """A Pattern as the dict of a layer: where padding is left out, the numbers of the tokens that are not."""
+    told = {"kind": pattern.kind, "causal": bool(pattern.causal), "words": list(pattern.words)}
+    for name, kept, size in zip(("queries", "keys"), (pattern.queries, pattern.keys), shape, strict=True):
+        told |= {name: [int(i) + 1 for i in kept]} if len(kept) < size else {}
+    return told
+
+
+def _summary(number, heads, pattern, shape):
     """One layer's dict: its heads and their means."""
     means = {}
     for name in ("entropy", "survives", "survives_typically", "gap", "sink"):
         values = np.array([head[name] for head in heads], float)
         means[name] = float(np.nanmean(values)) if np.isfinite(values).any() else np.nan
-    pattern = {"kind": kind, "causal": bool(causal), "words": words}
     return {"layer": number, "T": shape[0], "n_keys": shape[1], "n_heads": len(heads), "pattern": pattern, **means,
             "heads": heads}  # fmt: skip
 
@@ -176,10 +182,8 @@ def _look_at_pairs(pairs, causal, work, progress):
             one |= measure_head(blocks, (n, m), see, n == m)
             layers.setdefault(number, ([], (n, m)))[0].append(one)
             bar.step(f"head {head + 1} in layer {number}")
-    found = []
-    for number, (heads, (n, m)) in layers.items():
-        found.append(_summary(number, heads, "causal" if causal else "full", causal, [], (n, m)))
-    return Diagnosis(found, [])
+    pattern = {"kind": "causal" if causal else "full", "causal": bool(causal), "words": []}
+    return Diagnosis([_summary(number, heads, pattern, shape) for number, (heads, shape) in layers.items()], [])
 
 
 def shrink(A, n):

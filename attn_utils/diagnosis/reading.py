@@ -200,8 +200,7 @@ def _layer_of(array, number):
 
 def _checked(array, number):
     if not is_array(array):
-        array = array if isinstance(array, (list, tuple)) else None if array is None else np.asarray(array)
-        if array is None or np.ndim(np.asarray(array, dtype=object)) == 0:
+        if np.ndim(np.asarray(array, dtype=object)) == 0:
             raise ValueError(
                 f"the weights of layer {number} are of type {type(array).__name__}, expected an array "
                 "(T, T) or (n_heads, T, T), or a list of such arrays. Does the model function return its weights?"
