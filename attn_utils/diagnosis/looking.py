@@ -57,17 +57,9 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     with _bar(found, len(chosen), progress) as bar:
         for number, layer in enumerate(found.layers, 1):
             for one in chosen:
-                pattern = _pattern(layer, one, found, number)
+                pattern, summary, kept = _look_at_layer(number, layer, one, found, pictures, bar)
                 patterns[one] = patterns[one] or pattern
-                V = found.values[number - 1] if found.values else None
-                heads, kept = [], {}
-                for head in range(layer.n_heads):
-                    A = _matrix(layer, one, head, number, pattern)
-                    heads.append(_look_at_head(A, pattern, head, V, one, layer, found.tokens))
-                    if pictures:
-                        kept[number, head + 1] = shrink(pattern.cut(A), pictures)
-                    bar.step(f"head {head + 1} of {layer.n_heads} in layer {number}")
-                layers[one].append(_summary(number, heads, _told(pattern, layer.shape), layer.shape))
+                layers[one].append(summary)
                 drawn[one] |= kept
             layer.let_go()
     results = []
@@ -76,6 +68,20 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
         measured = [measure_state(state(one)[real]) for state in found.states]
         results.append(Diagnosis(layers[one], measured, found.tokens, drawn[one]))
     return results[0] if len(results) == 1 else gather(results, [one + 1 for one in chosen])
+
+
+def _look_at_layer(number, layer, one, found, pictures, bar):
+    """(Pattern, the layer's dict, pictures by layer and head) of one layer and one sequence."""
+    pattern = _pattern(layer, one, found, number)
+    V = found.values[number - 1] if found.values else None
+    heads, kept = [], {}
+    for head in range(layer.n_heads):
+        A = _matrix(layer, one, head, number, pattern)
+        heads.append(_look_at_head(A, pattern, head, V, one, layer, found.tokens))
+        if pictures:
+            kept[number, head + 1] = shrink(pattern.cut(A), pictures)
+        bar.step(f"head {head + 1} of {layer.n_heads} in layer {number}")
+    return pattern, _summary(number, heads, _told(pattern, layer.shape), layer.shape), kept
 
 
 def _bar(found, sequences, progress):

@@ -171,8 +171,9 @@ def _is_passing(weights):
 
 def _passing(arrays, names, single):
     """The Layers of arrays that pass by: each is let go before the next is asked for."""
-    first = None
-    for number, array in enumerate(arrays, 1):
+    first, number = None, 0
+    for array in arrays:  # enumerate() would hold on to each until the next
+        number += 1
         [layer] = name_axes_of_list([_layer_of(array, number)], names, single, number)
         array = None
         check_layers([first or layer, layer])
