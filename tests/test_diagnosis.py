@@ -267,7 +267,7 @@ def test_diagnose_answers_for_any_softmax(scores):
 
 
 def test_to_dict_is_what_json_takes():
-    found = diagnose(tuple(weights(2, 3, 4, 12, 12)), [gauss(3, 12, 5)] * 3, tokens=list("abcdefghijkl"))
+    found = diagnose(tuple(weights(2, 3, 4, 12, 12)), [gauss(3, 12, 5)] * 3, tokens=[list("abcdefghijkl")] * 3)
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert len(told["sequences"]) == 3 and told["tokens"][0] == "a" and len(told["layers"][1]["heads"]) == 4
     told = json.loads(json.dumps(diagnose(weights(20, 20, size=1000)).to_dict(), allow_nan=False))
@@ -418,3 +418,65 @@ def test_a_terminal_sees_a_bar_on_long_work(capsys, monkeypatch, passing, words)
     diagnose([A[:, :, :9, :9]])
     diagnose([A], progress=False)
     assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------------- what a first try with a model of one's own did
+
+
+def test_tokens_name_the_keys_of_their_own_sequence():
+    """They were left out in silence where they did not fit, and those of one sequence were put on all of a batch."""
+    A = np.full((1, 2, 1, 12, 12), 0.1 / 12)
+    A[0, 0, 0, :, 0] += 0.9
+    A[0, 1, 0, :, 4] += 0.9
+    text = str(diagnose(list(A), tokens=[list("abcdefghijkl"), list("mnopqrstuvwx")]))
+    assert "token 1 ('a')" in text
+    two = diagnose(list(A), tokens=[list("abcdefghijkl"), list("mnopqrstuvwx")]).sequences[1]
+    assert "token 5 ('q')" in str(two) and two.tokens[0] == "m"
+    assert "token 5 ('q')" in str(diagnose(list(A), sequence=1, tokens=list("mnopqrstuvwx")))
+    assert diagnose(list(A), sequence=0, tokens=np.arange(12)).tokens[3] == "3"
+    for tokens, how, words in ((list("abcdefghijkl"), {}, "one list, and there are 2 sequences"),
+                               ([list("abcdefghijkl")] * 3, {}, "3 lists, and there are 2 sequences"),
+                               (list("abc"), {"sequence": 0}, "3 tokens for 12 keys"), ([], {"sequence": 0}, "0 tokens")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            diagnose(list(A), tokens=tokens, **how)
+    with pytest.raises(ValueError, match="9 tokens for 12 keys"):
+        diagnose([weights(1, 2, 9, 12)], tokens=list("abcdefghi"))
+
+
+def test_what_is_recognized_in_some_sequences_is_said_of_those():
+    A = weights(1, 3, 2, 12, 12)
+    A[0, 1, :, :, 9:] = 0
+    A /= A.sum(-1, keepdims=True)
+    notes = diagnose(list(A)).notes
+    assert notes == ["In sequence 2: Recognized in layer 1: 3 padded tokens on the right are left out."]
+    assert diagnose(list(A), sequence=1).notes == ["Recognized in layer 1: 3 padded tokens on the right are left out."]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padded_keys_of_cross_attention_are_no_choice(side):
+    """Uniform weights over the nine keys that are there had an entropy of .73 against all 20."""
+    A = np.zeros((1, 2, 14, 20))
+    A[..., slice(11, 20) if side == "left" else slice(0, 9)] = 1 / 9
+    found = diagnose([A])
+    assert np.isclose(found.layers[0]["entropy"], 1) and kinds(found) == ["uniform"]
+    assert f"11 keys on the {side}, at which no query looks, are left out" in str(found) and "14 queries to 9 keys" in str(found)
+    assert not diagnose([softmax(gauss(1, 2, 14, 20))]).layers[0]["pattern"].get("keys")
+
+
+def test_nothing_is_recognized_in_what_are_no_weights():
+    for scores in (gauss(9, 16), np.tril(gauss(9, 9))):
+        found = diagnose(scores)
+        assert kinds(found) == ["rows"] and found.notes == []
+
+
+def test_a_file_of_another_kind_and_a_model_without_input_are_told_what_to_do():
+    with pytest.raises(ValueError, match=r"'weights.pt', expected weights, or the path of a .npy.*np.savez"):
+        diagnose("weights.pt")
+
+    def model(X):
+        return X.shape
+
+    with pytest.raises(ValueError, match=r"nothing to call it with.*diagnose\(model\(\*\*inputs"):
+        diagnose(model)
+    with pytest.raises(AttributeError):
+        diagnose(model, "no array")

@@ -25,7 +25,7 @@ def block(words):
 
 
 def test_each_block_is_tried_here():
-    tried = ("AutoModel", "nn.softmax", "found.report(", "(X, X, X, need_weights=True", "def look_inside", "def look(model)")
+    tried = ("AutoModel", "nn.softmax", "found.report(", "(X, X, X, need_weights=True", "def look_inside", "def look(model)", "layer_weights(")
     assert sorted(BLOCKS) == sorted(map(block, tried))
     for one in BLOCKS:
         assert max(map(len, one.splitlines())) <= 88
@@ -49,6 +49,20 @@ def test_weights_of_jax():
     names = {"jax": jax, "scores": gauss(2, 3, 8, 8), "diagnose": diagnose}
     exec(block("nn.softmax"), names)
     assert [layer["n_heads"] for layer in names["found"].layers] == [3, 3] and not names["found"].alarms
+
+
+def test_long_contexts():
+    seen = []
+
+    def record(*given, **how):
+        seen.append(diagnose(*given, **how))
+        return seen[-1]
+
+    Q, K = gauss(3, 40, 8), gauss(3, 40, 8, seed=1)
+    names = {"diagnose": record, "layer_weights": lambda i: softmax(gauss(1, 3, 8, 8, seed=i)), "Q": Q, "K": K}
+    exec(block("layer_weights("), names)
+    assert [len(found.layers) for found in seen] == [32, 1] and seen[1].layers[0]["n_heads"] == 3
+    assert seen[1].layers[0]["pattern"]["causal"] and not any(found.alarms for found in seen)
 
 
 def test_one_line_writes_the_report(tmp_path, monkeypatch):

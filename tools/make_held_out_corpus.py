@@ -13,7 +13,6 @@ set with other seeds before you believe the table again.
 import sys
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -222,7 +221,7 @@ def of_broken():
 
 
 def train(model, batch, see, steps, rate=2e-3):
-    """AdamW on cross entropy; batch(generator) gives (ids, targets), -100 where there is none. Returns the last loss."""
+    """AdamW on cross entropy; batch(generator) gives (ids, targets), -100 where there is none. The last loss."""
     generator, step = torch.Generator().manual_seed(1), torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.1)
     for _ in range(steps):
         ids, targets = batch(generator)

@@ -70,21 +70,26 @@ def verdicts(path=STORED, with_states=True):
         yield case["name"], case["group"], sorted(case["truth"]), sorted({finding.kind for finding in alarms})
 
 
-def table_of_verdicts(path=STORED):
-    """Group by group, as columns for table(): how many cases, and how many of them were judged right."""
+def tally(path=STORED):
+    """For each group: cases, the kinds of alarm expected of some of them, and how many had a false or a missed one."""
     groups = {}
     for _, group, truth, found in verdicts(path):
-        one = groups.setdefault(group, {"cases": 0, "expected": set(), "false alarms": 0, "missed": 0})
+        one = groups.setdefault(group, {"cases": 0, "expected": set(), "false": 0, "missed": 0, "wrong": 0})
         one["cases"] += 1
         one["expected"] |= set(truth)
-        one["false alarms"] += bool(set(found) - set(truth))
+        one["false"] += bool(set(found) - set(truth))
         one["missed"] += bool(set(truth) - set(found))
+        one["wrong"] += found != truth
+    return groups
+
+
+def table_of_verdicts(path=STORED):
+    """Group by group, as columns for table(), few enough for a phone."""
+    groups = tally(path)
     return {
         "models": list(groups),
-        "cases": [one["cases"] for one in groups.values()],
-        "alarm expected": [" and ".join(sorted(one["expected"])) or "none" for one in groups.values()],
-        "false alarms": [one["false alarms"] for one in groups.values()],
-        "missed": [one["missed"] for one in groups.values()],
+        "alarm expected": [", ".join(sorted(one["expected"])) or "none" for one in groups.values()],
+        "judged right": [f"{one['cases'] - one['wrong']} of {one['cases']}" for one in groups.values()],
     }
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attn_utils.diagnosis.rows import NO_WEIGHTS
 from attn_utils.diagnosis.verdicts import is_collapsed, judge, name_layers
 
 
@@ -81,11 +82,22 @@ def gather(results, numbers):
         where = f"In {len(finding.sequences)} of {len(results)} sequences, first in sequence {finding.sequences[0]}: "
         finding.text = (where if few else f"In all {len(results)} sequences, such as the first: ") + finding.text
         found.findings.append(finding)
-    for one in results:
-        found.notes += [note for note in one.notes if note not in found.notes]
+    found.notes = list(_notes_of_batch(results, numbers))
     found.collapsed = any(one.collapsed for one in results)
     found.saturated = any(one.saturated for one in results)
     return found
+
+
+def _notes_of_batch(results, numbers):
+    """The notes of all sequences, with those that they hold for, where it is not all."""
+    groups = {}
+    for number, one in zip(numbers, results, strict=True):
+        for note in one.notes:
+            groups.setdefault(note, []).append(number)
+    for note, places in groups.items():
+        few = len(places) < len(results)
+        shown = ", ".join(map(str, places[:6])) + (" and more" if len(places) > 6 else "")
+        yield (f"In sequence{'s' * (len(places) > 1)} {shown}: " if few else "") + note
 
 
 def _mean_of(parts):
@@ -109,8 +121,9 @@ def _notes(layers):
     """What was recognized, in words."""
     if layers[0]["T"] == 1:
         yield "One token: there is nothing to mix, so nothing can collapse. Use a context of at least two tokens."
-    causal = [layer["layer"] for layer in layers if layer["pattern"]["causal"]]
-    if causal and layers[0]["T"] > 1:
+    layers = [layer for layer in layers if any(head["rows"] not in NO_WEIGHTS for head in layer["heads"])]
+    causal = [layer["layer"] for layer in layers if layer["pattern"]["causal"] and layer["T"] > 1]
+    if causal:
         yield (
             f"Causal weights in {name_layers(causal)}: entropy is measured against what each token may see. Their "
             "eigenvalues are the diagonal, and the theory of random Markov matrices does not cover them; do not "

@@ -5,7 +5,7 @@ import numpy as np
 from attn_utils.diagnosis.diagnosis import Diagnosis, gather
 from attn_utils.diagnosis.measures import measure_head, rows_of
 from attn_utils.diagnosis.patterns import from_mask, recognize
-from attn_utils.diagnosis.reading import read
+from attn_utils.diagnosis.reading import read, tokens_of
 from attn_utils.diagnosis.rows import examine_rows
 from attn_utils.diagnosis.states import measure_state
 from attn_utils.diagnosis.streams import read_pairs
@@ -33,7 +33,8 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     sequence   which one of a batch, counted from 0; "all" for every one, and the spread of the numbers; None: all
     mask       boolean with True where a query may look, additive, or a tokenizer's (batch, T). Without it causal,
                windowed, prefix and padded weights are recognized where the pattern shows
-    tokens     strings, for the words of the findings and the axes of a report
+    tokens     strings that name the keys, for the words of the findings and the axes of a report; for a batch a list of
+               them for each sequence
     queries, keys   instead of `given`, (T, d_head), (heads, T, d_head) or (layers, heads, T, d_head): the weights are
                made block by block and never held, for long contexts; with causal and scale (1/sqrt(d_head) when None)
     pictures   n: keep each head's weights averaged into n x n cells, for a report
@@ -51,13 +52,14 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
         return read_pairs(queries, keys, causal, scale, _look_at_pairs, progress)
     found = read(given, states, values, axes, mask, tokens)
     chosen = _sequences(sequence, found.n_sequences)
+    tokens = dict(zip(chosen, tokens_of(found.tokens, chosen, found.n_sequences, found.first.shape[1]), strict=True))
     layers = {one: [] for one in chosen}
     patterns = {one: None for one in chosen}
     drawn = {one: {} for one in chosen}
     with _bar(found, len(chosen), progress) as bar:
         for number, layer in enumerate(found.layers, 1):
             for one in chosen:
-                pattern, summary, kept = _look_at_layer(number, layer, one, found, pictures, bar)
+                pattern, summary, kept = _look_at_layer(number, layer, one, found, tokens[one], pictures, bar)
                 patterns[one] = patterns[one] or pattern
                 layers[one].append(summary)
                 drawn[one] |= kept
@@ -66,18 +68,18 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     for one in chosen:
         real = patterns[one].queries
         measured = [measure_state(state(one)[real]) for state in found.states]
-        results.append(Diagnosis(layers[one], measured, found.tokens, drawn[one]))
+        results.append(Diagnosis(layers[one], measured, tokens[one], drawn[one]))
     return results[0] if len(results) == 1 else gather(results, [one + 1 for one in chosen])
 
 
-def _look_at_layer(number, layer, one, found, pictures, bar):
+def _look_at_layer(number, layer, one, found, tokens, pictures, bar):
     """(Pattern, the layer's dict, pictures by layer and head) of one layer and one sequence."""
     pattern = _pattern(layer, one, found, number)
     V = found.values[number - 1] if found.values else None
     heads, kept = [], {}
     for head in range(layer.n_heads):
         A = _matrix(layer, one, head, number, pattern)
-        heads.append(_look_at_head(A, pattern, head, V, one, layer, found.tokens))
+        heads.append(_look_at_head(A, pattern, head, V, one, layer, tokens))
         if pictures:
             kept[number, head + 1] = shrink(pattern.cut(A), pictures)
         bar.step(f"head {head + 1} of {layer.n_heads} in layer {number}")
@@ -141,8 +143,8 @@ def _look_at_head(A, pattern, head, V, one, layer, tokens):
                            rows.kind not in ("weights",))  # fmt: skip
     found |= numbers if rows.usable and not found["empty"] else _without(numbers)
     found["sink_at"] = int(pattern.keys[found["sink_at"] - 1]) + 1
-    if tokens is not None and len(tokens) == layer.shape[1]:
-        found["sink_token"] = str(tokens[found["sink_at"] - 1])
+    if tokens is not None:
+        found["sink_token"] = tokens[found["sink_at"] - 1]
     return found
 
 

@@ -10,6 +10,7 @@
 
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
@@ -64,6 +65,11 @@ def _take_apart(given, states):
     """A dict with "weights" and, where they are there, "states", "values", "mask", "tokens"."""
     if is_path(given):
         found = read_file(given)
+    elif isinstance(given, (str, Path)):
+        raise ValueError(
+            f"given is {str(given)!r}, expected weights, or the path of a .npy, .npz or .safetensors file. Save them "
+            "with np.savez('attention.npz', **{f'attention.{i}': w for i, w in enumerate(weights)})."
+        )
     elif hasattr(given, "attentions") or hasattr(given, "cross_attentions"):
         found = _of_transformers(given)
     elif hasattr(given, "weights") and hasattr(given, "hidden"):  # a Run of attn_utils.pretrained
@@ -106,7 +112,16 @@ def _of_dict(given):
 
 def _run(model, X):
     """What a function returns: weights, (weights, states), or an output with .attentions."""
-    result = model(X)
+    try:
+        result = model(X)
+    except Exception as error:
+        if X is not None:
+            raise
+        raise ValueError(
+            f"a function was given and nothing to call it with, and called with None it fails ({error}). Pass what a "
+            "model returns, such as diagnose(model(**inputs, output_attentions=True)), or its input as the second "
+            "argument."
+        ) from error
     if hasattr(result, "attentions") or (hasattr(result, "weights") and hasattr(result, "hidden")):
         return _take_apart(result, None)
     if not isinstance(result, tuple) or (len(result) > 2 and all(is_array(part) for part in result)):
@@ -138,6 +153,26 @@ def _look_like_weights(part):
         return False
     part = to_numpy(part, "the states")
     return bool((part >= 0).all() and np.abs(part.sum(-1) - 1).max() < 1e-3)
+
+
+def tokens_of(tokens, chosen, n_sequences, n_keys):
+    """The strings of each chosen sequence, in a list as long as `chosen`; of None for each where none were given."""
+    if tokens is None:
+        return [None] * len(chosen)
+    tokens = list(tokens.tolist() if hasattr(tokens, "tolist") else tokens)
+    nested = bool(tokens) and all(isinstance(one, (list, tuple)) or np.ndim(one) for one in tokens)
+    if nested and len(tokens) != n_sequences or not nested and len(chosen) > 1:
+        raise ValueError(
+            f"tokens are {f'{len(tokens)} lists' if nested else 'one list'}, and there are {n_sequences} sequences, "
+            "expected a list of strings for each. For one sequence alone, pass sequence= as well."
+        )
+    every = [list(tokens[one]) if nested else tokens for one in chosen]
+    if {len(one) for one in every} != {n_keys}:
+        raise ValueError(
+            f"there are {len(every[0])} tokens for {n_keys} keys, expected as many: tokens name the keys, with "
+            "padding and special tokens, and in cross-attention those of the sequence that is looked at."
+        )
+    return [[str(token) for token in one] for one in every]
 
 
 # ------------------------------------------------------------------------- layers
