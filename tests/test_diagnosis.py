@@ -480,3 +480,32 @@ def test_a_file_of_another_kind_and_a_model_without_input_are_told_what_to_do():
         diagnose(model)
     with pytest.raises(AttributeError):
         diagnose(model, "no array")
+
+
+def test_a_head_that_cannot_be_read_in_one_sequence_of_cross_attention_alone():
+    """Train mode in a batch of T5's cross-attention ended in KeyError: 'profile'."""
+    A = weights(1, 2, 2, 7, 12)
+    A[0, 0, 1] = 3 * A[0, 0, 1] ** 2 + 0.1
+    for order in (A, A[:, ::-1]):
+        found = diagnose(list(order))
+        assert kinds(found) == ["rows"] and "In 1 of 2 sequences" in str(found)
+
+
+def test_the_output_of_generate_is_told_from_layers():
+    steps = tuple(tuple(weights(3, 1, 2, 1 if n else 6, 6 + n)) for n in range(3))
+    with pytest.raises(ValueError, match=r"layer 1 is itself 3 arrays.*generate\(\).*attentions\[0\]"):
+        diagnose(steps)
+    assert len(diagnose(steps[0]).layers) == 3
+
+
+def test_one_query_is_not_one_token():
+    found = diagnose(list(np.full((2, 1, 2, 1, 9), 1 / 9)))
+    text = str(found)
+    assert "One token" not in text and "One query" in text and "one query, and 9 keys" in text
+    assert kinds(found) == ["uniform"] and "gets through" not in text and found.alarms == []
+
+
+def test_one_and_two_are_said_as_one_says_them():
+    A = weights(1, 2, 2, 12, 12, size=0.5)
+    A[:, :, 0] = 0.6 * np.eye(12)[0] + 0.4 * A[:, :, 0]
+    assert "In both sequences, such as the first: Attention sink: 1 of 2 heads gives" in str(diagnose(list(A)))

@@ -80,7 +80,8 @@ def gather(results, numbers):
         finding.sequences = sorted({number for number, _ in members})
         few = len(finding.sequences) < len(results)
         where = f"In {len(finding.sequences)} of {len(results)} sequences, first in sequence {finding.sequences[0]}: "
-        finding.text = (where if few else f"In all {len(results)} sequences, such as the first: ") + finding.text
+        every = "both" if len(results) == 2 else f"all {len(results)}"
+        finding.text = (where if few else f"In {every} sequences, such as the first: ") + finding.text
         found.findings.append(finding)
     found.notes = list(_notes_of_batch(results, numbers))
     found.collapsed = any(one.collapsed for one in results)
@@ -104,7 +105,7 @@ def _mean_of(parts):
     """One dict out of those of several sequences: floats become means, with their range beside them."""
     first, found, span = parts[0], {}, {}
     for name, value in first.items():
-        each = [part[name] for part in parts]
+        each = [part.get(name, value) for part in parts]
         if isinstance(value, float):
             numbers = np.array(each, float)
             known = numbers[np.isfinite(numbers)]
@@ -119,8 +120,13 @@ def _mean_of(parts):
 
 def _notes(layers):
     """What was recognized, in words."""
-    if layers[0]["T"] == 1:
+    if layers[0]["T"] == layers[0]["n_keys"] == 1:
         yield "One token: there is nothing to mix, so nothing can collapse. Use a context of at least two tokens."
+    elif layers[0]["T"] == 1:
+        yield (
+            "One query: there is no other output that it could differ from, so nothing is said of collapse. It is so in "
+            "a step of decoding with a cache; run the model on the whole text."
+        )
     layers = [layer for layer in layers if any(head["rows"] not in NO_WEIGHTS for head in layer["heads"])]
     causal = [layer["layer"] for layer in layers if layer["pattern"]["causal"] and layer["T"] > 1]
     if causal:

@@ -150,7 +150,8 @@ def _look_at_head(A, pattern, head, V, one, layer, tokens):
 
 def _without(numbers):
     """The numbers of a head that has none: NaN for each."""
-    return {name: np.nan if isinstance(value, float) else value for name, value in numbers.items()} | {"profile": []}
+    found = {name: np.nan if isinstance(value, float) else value for name, value in numbers.items()}
+    return found | ({"profile": []} if "profile" in found else {})
 
 
 def _check_mask(A, pattern, name, head):

@@ -184,7 +184,9 @@ def _shape_of_pattern(support, example):
     if n != m:
         if m > n and _filled(support, back >= 0) >= FILLED and not support.all():
             return "causal", back >= 0, [f"the {n} queries are the last of {m} tokens, causal with a cache"]
-        return "cross", None, [f"cross-attention from {n} queries to {m} keys"]
+        if n == 1:
+            return "cross", None, [f"one query, and {m} keys"]
+        return "cross", None, [f"cross-attention from {n} queries to {m} {'key' if m == 1 else 'keys'}"]
     if n < 3 or support.all():
         return _tiny(support, back)
     causal = not support[back < 0].any() and support[back > 0].any()

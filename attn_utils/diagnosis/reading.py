@@ -231,6 +231,12 @@ def _list_of_layers(weights):
 def _layer_of(array, number):
     if array is None:
         raise ValueError(f"the weights of layer {number} are None, expected an array. {EAGER}")
+    if isinstance(array, (list, tuple)) and array and all(is_array(part) and len(shape_of(part)) > 2 for part in array):
+        raise ValueError(
+            f"layer {number} is itself {len(array)} arrays, such as one of shape {shape_of(array[0])}: generate() of "
+            "transformers returns a tuple of layers for each new token. Run the model once on the whole text, or pass "
+            "one of them: attentions[0] is that of the prompt."
+        )
     return _checked(_rows_as_array(array), number)
 
 
