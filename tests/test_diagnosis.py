@@ -36,7 +36,7 @@ def test_a_healthy_model_has_nothing_to_report():
 def test_nothing_is_said_of_what_was_not_given():
     """With weights alone the old version said that the tokens stay distinct, and had seen no token."""
     text = str(diagnose(weights(12, 12)))
-    assert text == "- No alarm in what was given (weights of 1 head in 1 layer; no states). Nothing stands out."
+    assert text == "- No alarm: nothing stands out in what was given (weights of 1 head in 1 layer; no states)."
     assert "(weights of 2 heads in 1 layer, 1 state)" in str(diagnose([weights(2, 12, 12)], gauss(12, 20)))
     assert diagnose(weights(12, 12)).to_dict()["states"] == []
 

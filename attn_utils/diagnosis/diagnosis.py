@@ -28,8 +28,9 @@ class Diagnosis:
     def __str__(self):
         lines = [f"- {finding}" for finding in self.findings]
         if not self.alarms:
-            more = f" {_count(len(self.findings), 'thing')} to know:" if self.findings else " Nothing stands out."
-            lines.insert(0, f"- No alarm in what was given ({self._given()}).{more}")
+            calm = f"No alarm: nothing stands out in what was given ({self._given()})."
+            told = f"No alarm in what was given ({self._given()}). {_count(len(self.findings), 'thing')} to know:"
+            lines.insert(0, f"- {told if self.findings else calm}")
         return "\n".join(lines + [f"- {note}" for note in self.notes])
 
     __repr__ = __str__
@@ -124,8 +125,8 @@ def _notes(layers):
         yield "One token: there is nothing to mix, so nothing can collapse. Use a context of at least two tokens."
     elif layers[0]["T"] == 1:
         yield (
-            "One query: there is no other output that it could differ from, so nothing is said of collapse. It is so in "
-            "a step of decoding with a cache; run the model on the whole text."
+            "One query: there is no other output that it could differ from, so nothing is said of collapse. That is so "
+            "in a step of decoding with a cache; run the model on the whole text."
         )
     layers = [layer for layer in layers if any(head["rows"] not in NO_WEIGHTS for head in layer["heads"])]
     causal = [layer["layer"] for layer in layers if layer["pattern"]["causal"] and layer["T"] > 1]
