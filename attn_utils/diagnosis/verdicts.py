@@ -129,10 +129,7 @@ def _about_sinks(layers):
     for at, group in sorted(keys.items(), key=lambda item: -len(item[1]))[:3]:
         mass = float(np.median([head["sink"] for _, head in group]))
         total = sum(len(layer["heads"]) for layer in layers)
-        text = (
-            f"Attention sink: {len(group)} of {total} heads {_give(group, mass)} to {_token(group[0][1], at)}: "
-            f"{_where(group)}."
-        )
+        text = f"Attention sink: {_give(group, total, mass)} to {_token(group[0][1], at)}: {_where(group)}."
         light = [head["value_sink_size"] for _, head in group if np.isfinite(head.get("value_sink_size", np.nan))]
         if light:
             text += f" Its value is {np.median(light):.2g} times as long as the median one."
@@ -287,8 +284,10 @@ def name_layers(numbers):
     return "layers " + (f"{numbers[0]} to {numbers[-1]}" if run else ", ".join(map(str, numbers)))
 
 
-def _give(group, mass):
-    return f"gives {mass:.0%} of its weight" if len(group) == 1 else f"give {mass:.0%} of their weight (median)"
+def _give(group, total, mass):
+    if len(group) > 1:
+        return f"{len(group)} of {total} heads give {mass:.0%} of their weight (median)"
+    return f"{'the only head' if total == 1 else f'1 of {total} heads'} gives {mass:.0%} of its weight"
 
 
 def _token(head, at):
