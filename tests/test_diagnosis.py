@@ -509,3 +509,10 @@ def test_one_and_two_are_said_as_one_says_them():
     A = weights(1, 2, 2, 12, 12, size=0.5)
     A[:, :, 0] = 0.6 * np.eye(12)[0] + 0.4 * A[:, :, 0]
     assert "In both sequences, such as the first: Attention sink: 1 of 2 heads gives" in str(diagnose(list(A)))
+
+
+@pytest.mark.parametrize("T", [300, 1000])
+@pytest.mark.parametrize("noise", [0, 1e-7])
+def test_what_survives_plain_averaging_is_rounding_and_found_at_once(T, noise):
+    A = (np.full((T, T), 1 / T) * (1 + noise * gauss(T, T))).astype(np.float32)
+    assert diagnose(A).layers[0]["heads"][0]["survives"] < 1e-6
