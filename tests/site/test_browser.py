@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import Visit, chromium, served
+from browser import Visit, served
 from html_rules import SITE, page_names
 
 pytestmark = pytest.mark.site
@@ -11,12 +11,6 @@ PAGES = [name for name in page_names(SITE) if name != "index.html" and not name.
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 LEDGER = next((name for name in CHAPTERS if name.startswith("notebooks/03_")), None)
 SHOTS = SITE.parent / "screenshots"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

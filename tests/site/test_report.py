@@ -2,19 +2,12 @@
 
 import numpy as np
 import pytest
-from browser import chromium
 
 from attn_utils import causal_mask, diagnose, softmax
 
 pytestmark = pytest.mark.site
 EVIL = '<script>document.title="owned"</script>'
 TOKENS = [EVIL, '"><img src=x onerror="document.title=1">', *(f" word{i}" for i in range(10))]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
