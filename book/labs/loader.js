@@ -10,6 +10,7 @@
   var root = document.documentElement.dataset.content_root;
   var loading = {};
   var COMMON = ["common", "numbers", "controls", "drawing"]; // in this order
+  var NEEDS = {ask: ["words"]}; // what a figure stands on besides
 
   function load(name) {
     loading[name] = loading[name] || new Promise((done, fail) => {
@@ -25,7 +26,7 @@
 
   function start(figure) {
     var stage = figure.querySelector(".abe-stage");
-    Promise.all(COMMON.concat(figure.dataset.lab).map(load)).then(() => {
+    Promise.all(COMMON.concat(NEEDS[figure.dataset.lab] || [], figure.dataset.lab).map(load)).then(() => {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
       window.abeLabs.start(figure.dataset.lab, stage, data, figure);
