@@ -11,6 +11,7 @@
   var loading = {};
   var COMMON = ["common", "numbers", "controls", "drawing"]; // in this order
 
+  /* Load a script of book/labs once, such as "mask" or "heads/contents"; a promise. */
   function load(name) {
     loading[name] = loading[name] || new Promise(function (done, fail) {
       var tag = document.createElement("script");
@@ -28,7 +29,8 @@
     Promise.all(COMMON.concat(figure.dataset.lab).map(load)).then(function () {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
-      window.abeLabs.start(figure.dataset.lab, stage, data, figure);
+      return window.abeLabs.start(figure.dataset.lab, stage, data, figure);
+    }).then(function () {
       figure.classList.add("abe-live");
       if (figure === linked()) follow(); // it has another height now
     }).catch(function (error) {
@@ -44,6 +46,7 @@
   }
   function follow() { if (linked()) linked().scrollIntoView(); }
 
+  window.abeLoad = load;
   if (root === undefined || !("IntersectionObserver" in window)) return;
   var seen = new IntersectionObserver(function (entries) {
     entries.filter(function (entry) { return entry.isIntersecting; }).forEach(function (entry) {

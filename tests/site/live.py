@@ -1,6 +1,7 @@
 """A small site of one page with outputs on it, and a live figure on that page, in Chromium."""
 
 import json
+import shutil
 from contextlib import contextmanager
 from importlib import resources
 
@@ -34,6 +35,7 @@ def build(source, outputs, scripts=None):
     files = {path.name: path.read_text("utf8") for path in (ROOT / "book" / "labs").glob("*.js")}
     for name, text in {**files, **(scripts or {})}.items():
         (source / "book" / "labs" / name).write_text(text, "utf8")
+    shutil.copyfile(ROOT / "book" / "labs" / "heads.npz", source / "book" / "labs" / "heads.npz")
     places = {"ext": "_ext", "css": "css", "icon": "images/favicon.svg"}
     places = {name: str(ROOT / "book" / place) for name, place in places.items()}
     (source / "conf.py").write_text(CONF.format(**places))
