@@ -5,7 +5,10 @@ Their scripts are files in book/labs/, which the site loads when the figure come
 
 import re
 
+import numpy as np
+
 from attn_utils.figures import caption_element, pictures
+from attn_utils.inputs import is_whole
 from attn_utils.outputs import as_json, plain, plain_sentence, show
 
 SITE = "https://attention-by-experiment.github.io/attention-by-experiment/"  # kept by tools/set_repository.py
@@ -42,3 +45,31 @@ def lab(name, fig, caption, alt=None, data=None):
 <script type="application/json">{as_json(plain(data or {}, DECIMALS))}</script>
 {caption_element(caption)}</figure>"""
     show("text/html", markup, f"Figure: {caption}\nLive on the site: {link}")
+
+
+def page_normals(seed, *shape):
+    """Standard normal numbers that book/labs/numbers.js draws, too: mulberry32, then Box and Muller.
+
+    seed   whole number from 0 to 2**32 - 1;  shape   of the array; a single number when there is none
+
+    For stills whose live figure draws again. Everything else in this book draws with numpy's generators.
+    Raises ValueError for another seed.
+
+        Q, K = page_normals(0, 2, 8, 64)
+    """
+    if not is_whole(seed, least=0) or seed >= 2**32:
+        raise ValueError(f"seed is {seed!r}, expected a whole number from 0 to {2**32 - 1}.")
+    n = int(np.prod(shape))
+    u = _uniforms(seed, n + n % 2).reshape(-1, 2)  # (n_pairs, 2)
+    radius, angle = np.sqrt(-2 * np.log(1 - u[:, 0])), 2 * np.pi * u[:, 1]  # (n_pairs,) each
+    pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)  # (n_pairs, 2)
+    return pairs.ravel()[:n].reshape(shape)[()]
+
+
+def _uniforms(seed, n):
+    """n numbers from 0 to 1 by mulberry32 (T. Ettinger, 2017, public domain), in the arithmetic of 32 bits."""
+    low = np.uint64(0xFFFFFFFF)
+    a = (np.uint64(seed) + np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x6D2B79F5)) & low
+    t = ((a ^ (a >> np.uint64(15))) * (a | np.uint64(1))) & low
+    t ^= (t + (((t ^ (t >> np.uint64(7))) * (t | np.uint64(61))) & low)) & low
+    return (t ^ (t >> np.uint64(14))) / 2**32

@@ -4,6 +4,8 @@ import pytest
 from browser import chromium
 from html_rules import SITE
 
+pytest.register_assert_rewrite("live")  # so that its checks say what was there
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "site: opens the built site in Chromium")
