@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -111,3 +113,41 @@ def test_a_live_figure_without_a_script_stops_the_build(app, shown):
     lab("nowhere", blank(), "Nobody looks ahead.")
     with pytest.raises(ExtensionError, match="notebooks/03_a: lab\\('nowhere'\\) has no script book/labs/nowhere.js"):
         extension().find_labs(app, "notebooks/03_a", None, {"body": shown[0][1]}, None)
+
+
+def lint(folder, env=None):
+    command = [sys.executable, ROOT / "tools" / "lint_scripts.py", folder]
+    return subprocess.run(command, capture_output=True, text=True, env=env)
+
+
+def test_the_linter_passes_the_scripts_and_finds_a_mistake(tmp_path):
+    done = lint(ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (tmp_path / "book" / "labs").mkdir(parents=True)
+    (tmp_path / "biome.json").write_text((ROOT / "biome.json").read_text())
+    (tmp_path / "book" / "labs" / "wrong.js").write_text("abeLabs.define('wrong', () => { undefined_name(); });")
+    done = lint(tmp_path)
+    assert done.returncode == 1 and "undefined_name" in done.stderr and "wrong.js" in done.stderr
+
+
+def test_the_random_numbers_of_the_page():
+    """mulberry32 in plain integers; the browser test compares the script with these."""
+    a, expected = 5, []
+    for _ in range(4):
+        a = (a + 0x6D2B79F5) % 2**32
+        t = ((a ^ (a >> 15)) * (a | 1)) % 2**32
+        t ^= (t + ((t ^ (t >> 7)) * (t | 61)) % 2**32) % 2**32
+        expected.append((t ^ (t >> 14)) / 2**32)
+    r, angle = np.sqrt(-2 * np.log(1 - np.array(expected[::2]))), 2 * np.pi * np.array(expected[1::2])
+    pairs = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=1)
+    np.testing.assert_allclose(labs.page_normals(5, 4), pairs.ravel(), atol=1e-15)
+    np.testing.assert_array_equal(labs.page_normals(5, 3), labs.page_normals(5, 4)[:3])
+    many = labs.page_normals(1, 100, 100)
+    assert many.shape == (100, 100) and abs(many.mean()) < 0.03 and abs(many.std() - 1) < 0.03
+    assert np.ndim(labs.page_normals(1)) == 0
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, "1", True])
+def test_a_seed_that_no_page_can_draw_from(seed):
+    with pytest.raises(ValueError, match=r"seed is .*, expected a whole number from 0 to 4294967295"):
+        labs.page_normals(seed, 3)

@@ -9,7 +9,7 @@
    });
 */
 
-window.abeLabs = (function () {
+window.abeLabs = (() => {
   "use strict";
 
   const kinds = {}, running = {}, extensions = [];
@@ -24,17 +24,17 @@ window.abeLabs = (function () {
   /* An element with attributes and children, which are elements or texts. */
   function element(tag, attributes, children) {
     const made = document.createElement(tag);
-    Object.keys(attributes || {}).forEach(function (key) {
+    Object.keys(attributes || {}).forEach((key) => {
       if (attributes[key] !== undefined) made.setAttribute(key, attributes[key]);
     });
-    [].concat(children === undefined ? [] : children).forEach(function (child) { made.append(child); });
+    [].concat(children === undefined ? [] : children).forEach((child) => { made.append(child); });
     return made;
   }
 
   /* A function that runs `act` once, when `wait` milliseconds went by without another call. */
   function later(act, wait) {
     let timer = 0;
-    return function () {
+    return () => {
       clearTimeout(timer);
       timer = setTimeout(act, wait);
     };
@@ -45,15 +45,15 @@ window.abeLabs = (function () {
 
   function readAddress(hash) {
     const found = {};
-    hash.replace(/^#/, "").split("/").forEach(function (part) {
+    hash.replace(/^#/, "").split("/").forEach((part) => {
       const match = /^lab-([a-z][a-z0-9_]*)\?(.*)$/.exec(part);
       if (!match) return;
       found[match[1]] = {};
-      match[2].split("&").filter(Boolean).forEach(function (pair) {
+      match[2].split("&").filter(Boolean).forEach((pair) => {
         const at = pair.indexOf("=");
         try {
           found[match[1]][pair.slice(0, at)] = decodeURIComponent(pair.slice(at + 1));
-        } catch (error) { /* a mangled address: the figure begins as usual */ }
+        } catch (_error) { /* a mangled address: the figure begins as usual */ }
       });
     });
     return found;
@@ -70,34 +70,32 @@ window.abeLabs = (function () {
     if (typeof like === "string") return text;
     if (typeof like === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
     const numbers = text === "" ? [] : text.split(",").map(Number);
-    if (!numbers.every(isFinite)) return undefined;
+    if (!numbers.every(Number.isFinite)) return undefined;
     return Array.isArray(like) ? numbers : numbers.length === 1 ? numbers[0] : undefined;
   }
 
   /* The part of the address that says how this figure differs from its beginning; "" when it does not. */
   function written(lab) {
-    const pairs = Object.keys(lab.defaults).filter(function (key) {
-      return asText(lab.state[key]) !== asText(lab.defaults[key]);
-    }).map(function (key) { return key + "=" + encodeURIComponent(asText(lab.state[key])).replace(/%2C/g, ","); });
-    return pairs.length ? "lab-" + lab.name + "?" + pairs.join("&") : "";
+    const pairs = Object.keys(lab.defaults).filter((key) => asText(lab.state[key]) !== asText(lab.defaults[key])).map((key) => `${key}=${encodeURIComponent(asText(lab.state[key])).replace(/%2C/g, ",")}`);
+    return pairs.length ? `lab-${lab.name}?${pairs.join("&")}` : "";
   }
 
   let touched = null;
-  const writeAddress = later(function () {
-    const labs = Object.values(running).sort(function (a, b) { return (b === touched) - (a === touched); });
-    const unseen = location.hash.slice(1).split("/").filter(function (part) { // figures that have not begun yet
+  const writeAddress = later(() => {
+    const labs = Object.values(running).sort((a, b) => (b === touched) - (a === touched));
+    const unseen = location.hash.slice(1).split("/").filter((part) => { // figures that have not begun yet
       const match = /^lab-(\w+)\?/.exec(part);
       return match && !running[match[1]];
     });
     const hash = labs.map(written).filter(Boolean).concat(unseen).join("/");
     if (!hash && !/^#lab-\w+\?/.test(location.hash)) return; // the page's own anchors stay
-    const place = location.pathname + location.search + (hash ? "#" + hash : "");
-    try { history.replaceState(history.state, "", place); } catch (error) { /* a browser that counts the calls */ }
+    const place = location.pathname + location.search + (hash ? `#${hash}` : "");
+    try { history.replaceState(history.state, "", place); } catch (_error) { /* a browser that counts the calls */ }
   }, QUIET);
 
-  addEventListener("hashchange", function () {
+  addEventListener("hashchange", () => {
     const found = readAddress(location.hash);
-    Object.keys(found).forEach(function (name) {
+    Object.keys(found).forEach((name) => {
       if (running[name]) running[name].adopt(found[name]);
     });
   });
@@ -105,17 +103,17 @@ window.abeLabs = (function () {
   // ------------------------------------------------------- one figure
 
   function start(name, stage, data, figure) {
-    if (!kinds[name]) throw new Error(name + ".js defines no figure of this name");
+    if (!kinds[name]) throw new Error(`${name}.js defines no figure of this name`);
     const lab = {name: name, stage: stage, data: data, figure: figure, defaults: {}, state: {}, bound: [], pictures: []};
     let lit = [];
     const caption = figure.querySelector("figcaption"), said = element("p", {"class": "abe-said", role: "status"});
     let update = null, mend = null, sentence = caption.textContent;
     lab.still = sentence; // what the still picture says
-    const readOut = later(function () { if (said.textContent !== sentence) said.textContent = sentence; }, QUIET);
+    const readOut = later(() => { if (said.textContent !== sentence) said.textContent = sentence; }, QUIET);
 
     function fill(texts) {
       lab.state = Object.assign({}, lab.defaults);
-      Object.keys(texts || {}).forEach(function (key) {
+      Object.keys(texts || {}).forEach((key) => {
         const value = key in lab.defaults ? asValue(texts[key], lab.defaults[key]) : undefined;
         if (value !== undefined) lab.state[key] = value;
       });
@@ -123,11 +121,11 @@ window.abeLabs = (function () {
 
     function refresh(key) {
       if (mend) mend(lab.state);
-      lit.forEach(function (one) { one.classList.remove("abe-lit"); });
+      lit.forEach((one) => { one.classList.remove("abe-lit"); });
       lit = [];
-      lab.bound.forEach(function (show) { show(lab.state); });
+      lab.bound.forEach((show) => { show(lab.state); });
       lab.say(update(lab.state, key));
-      lab.pictures.forEach(function (redraw) { redraw(); });
+      lab.pictures.forEach((redraw) => { redraw(); });
     }
 
     function changed(key) {
@@ -139,7 +137,7 @@ window.abeLabs = (function () {
     }
 
     /* Say in which state the figure begins. repair(state) brings what an address may hold within bounds. */
-    lab.begin = function (defaults, repair) {
+    lab.begin = (defaults, repair) => {
       lab.defaults = defaults;
       mend = repair;
       fill(readAddress(location.hash)[name]);
@@ -147,23 +145,23 @@ window.abeLabs = (function () {
     };
 
     /* Change the state: controls, numbers, pictures and the sentence follow. */
-    lab.set = function (changes) {
+    lab.set = (changes) => {
       Object.assign(lab.state, changes);
       changed(Object.keys(changes)[0]);
     };
 
-    lab.adopt = function (texts) { fill(texts); changed(null); };
-    lab.reset = function () { lab.adopt({}); };
-    lab.link = function () { return location.href.split("#")[0] + "#" + (written(lab) || "lab-" + name); };
+    lab.adopt = (texts) => { fill(texts); changed(null); };
+    lab.reset = () => { lab.adopt({}); };
+    lab.link = () => `${location.href.split("#")[0]}#${written(lab) || `lab-${name}`}`;
 
     /* The sentence below the figure; a change of it is read out when the hand rests. */
-    lab.say = function (text) {
+    lab.say = (text) => {
       sentence = text;
       caption.textContent = text;
     };
 
     /* Write a text into an element; it lights up until the next change when another one stood there. */
-    lab.write = function (target, text) {
+    lab.write = (target, text) => {
       if (target.textContent === text) return;
       if (lab.ready && target.textContent) {
         target.classList.add("abe-lit");
@@ -173,27 +171,25 @@ window.abeLabs = (function () {
     };
 
     /* Numbers for the tests, and for whoever looks: data-weights="[[0.5,...". */
-    lab.numbers = function (named) {
-      Object.keys(named).forEach(function (key) {
-        stage.setAttribute("data-" + key, JSON.stringify(named[key], function (_, value) {
-          return typeof value === "number" ? +value.toPrecision(8) : value;
-        }));
+    lab.numbers = (named) => {
+      Object.keys(named).forEach((key) => {
+        stage.setAttribute(`data-${key}`, JSON.stringify(named[key], (_, value) => typeof value === "number" ? +value.toPrecision(8) : value));
       });
     };
 
     /* The last call of a figure: follow(state, key) computes, shows and returns the sentence; key is what changed. */
-    lab.run = function (follow) {
+    lab.run = (follow) => {
       update = follow;
       refresh(null);
       lab.ready = true;
       const copy = element("button", {type: "button", "class": "abe-button"}, "Copy link");
       const again = element("button", {type: "button", "class": "abe-button"}, "Reset");
-      copy.addEventListener("click", function () { copyText(lab.link(), copy); });
-      again.addEventListener("click", function () { lab.reset(); });
+      copy.addEventListener("click", () => { copyText(lab.link(), copy); });
+      again.addEventListener("click", () => { lab.reset(); });
       stage.append(element("div", {"class": "abe-foot"}, [again, copy]), said);
     };
 
-    extensions.forEach(function (add) { add(lab); });
+    extensions.forEach((add) => { add(lab); });
     const built = kinds[name](lab);
     running[name] = lab;
     figure.lab = lab;
@@ -203,7 +199,7 @@ window.abeLabs = (function () {
   function copyText(text, button) {
     function done(worked) {
       button.textContent = worked ? "Link copied" : "The link is in the address bar";
-      button.addEventListener("blur", function () { button.textContent = "Copy link"; }, {once: true});
+      button.addEventListener("blur", () => { button.textContent = "Copy link"; }, {once: true});
     }
     function byHand() { // from a folder there is no navigator.clipboard
       const field = element("textarea", {"class": "abe-said"});
@@ -215,7 +211,7 @@ window.abeLabs = (function () {
       button.focus();
       done(worked);
     }
-    if (navigator.clipboard) navigator.clipboard.writeText(text).then(function () { done(true); }, byHand);
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => { done(true); }, byHand);
     else byHand();
   }
 

@@ -4,7 +4,7 @@
    lab.button acts; lab.table sets elements in rows and columns; abeLabs.grid and abeLabs.drag serve what else can be
    pressed or dragged. */
 
-(function () {
+(() => {
   "use strict";
 
   const make = window.abeLabs.element;
@@ -12,12 +12,12 @@
   /* Arrow keys, Home and End move through the rows of buttons; Tab enters and leaves them as one. */
   function grid(rows) {
     function focus(i, j) {
-      rows.forEach(function (row) { row.forEach(function (button) { button.tabIndex = -1; }); });
+      rows.forEach((row) => { row.forEach((button) => { button.tabIndex = -1; }); });
       rows[i][j].tabIndex = 0;
       rows[i][j].focus();
     }
     function pressed(event) {
-      const i = rows.findIndex(function (row) { return row.includes(event.currentTarget); });
+      const i = rows.findIndex((row) => row.includes(event.currentTarget));
       const j = rows[i].indexOf(event.currentTarget), last = rows[i].length - 1;
       const to = {
         ArrowUp: [Math.max(i - 1, 0), j], ArrowDown: [Math.min(i + 1, rows.length - 1), j],
@@ -27,11 +27,11 @@
       event.preventDefault();
       focus(to[0], to[1]);
     }
-    rows.forEach(function (row, i) {
-      row.forEach(function (button, j) {
+    rows.forEach((row, i) => {
+      row.forEach((button, j) => {
         button.tabIndex = i + j ? -1 : 0;
         button.addEventListener("keydown", pressed);
-        button.addEventListener("click", function () { focus(i, j); });
+        button.addEventListener("click", () => { focus(i, j); });
       });
     });
   }
@@ -40,7 +40,7 @@
      swipe of a finger scrolls the page, unless act.both is true: then the drag may go any way. */
   function drag(target, act) {
     target.style.touchAction = act.both ? "none" : "pan-y";
-    target.addEventListener("pointerdown", function (down) {
+    target.addEventListener("pointerdown", (down) => {
       if (down.button) return;
       let moving = false;
       function move(event) {
@@ -56,7 +56,7 @@
       }
       function end(event) {
         if (event.pointerId !== down.pointerId) return;
-        ["pointermove", "pointerup", "pointercancel"].forEach(function (name) {
+        ["pointermove", "pointerup", "pointercancel"].forEach((name) => {
           target.removeEventListener(name, name === "pointermove" ? move : end);
         });
         if (moving && act.end) act.end();
@@ -70,28 +70,26 @@
   /* The values from min to max, by steps of 1 or what step says. */
   function range(options) {
     const step = options.step || 1, n = Math.round((options.max - options.min) / step);
-    return Array.from({length: n + 1}, function (_, i) { return +(options.min + i * step).toFixed(9); });
+    return Array.from({length: n + 1}, (_, i) => +(options.min + i * step).toFixed(9));
   }
 
   function nearest(values, value) {
-    return values.reduce(function (best, one, i) {
-      return Math.abs(one - value) < Math.abs(values[best] - value) ? i : best;
-    }, 0);
+    return values.reduce((best, one, i) => Math.abs(one - value) < Math.abs(values[best] - value) ? i : best, 0);
   }
 
-  window.abeLabs.extend(function (lab) {
+  window.abeLabs.extend((lab) => {
     let ids = 0;
-    function id() { return "lab-" + lab.name + "-" + (++ids); }
+    function id() { return `lab-${lab.name}-${++ids}`; }
     function change(key, value) { lab.set(Object.fromEntries([[key, value]])); }
 
     /* options: key, label, values (or min, max, step), text(value) for what stands beside it. */
-    lab.slider = function (options) {
+    lab.slider = (options) => {
       const values = options.values || range(options), text = options.text || String, name = id();
       const input = make("input", {type: "range", id: name, min: 0, max: values.length - 1, step: 1});
-      const longest = Math.max.apply(null, values.map(function (value) { return text(value).length; }));
-      const shown = make("output", {"for": name, style: "min-width:" + longest + "ch"});
-      input.addEventListener("input", function () { change(options.key, values[+input.value]); });
-      lab.bound.push(function (state) {
+      const longest = Math.max.apply(null, values.map((value) => text(value).length));
+      const shown = make("output", {"for": name, style: `min-width:${longest}ch`});
+      input.addEventListener("input", () => { change(options.key, values[+input.value]); });
+      lab.bound.push((state) => {
         input.value = nearest(values, state[options.key]);
         shown.textContent = text(state[options.key]);
         input.setAttribute("aria-valuetext", text(state[options.key]));
@@ -100,65 +98,61 @@
     };
 
     /* A few values side by side. options: key, label, options ([{value, label}, ...]). */
-    lab.choice = function (options) {
-      const name = id(), inputs = options.options.map(function (one, i) {
-        const input = make("input", {type: "radio", name: name, id: name + "-" + i});
-        input.addEventListener("change", function () { change(options.key, one.value); });
+    lab.choice = (options) => {
+      const name = id(), inputs = options.options.map((one, i) => {
+        const input = make("input", {type: "radio", name: name, id: `${name}-${i}`});
+        input.addEventListener("change", () => { change(options.key, one.value); });
         return input;
       });
-      lab.bound.push(function (state) {
-        inputs.forEach(function (input, i) { input.checked = options.options[i].value === state[options.key]; });
+      lab.bound.push((state) => {
+        inputs.forEach((input, i) => { input.checked = options.options[i].value === state[options.key]; });
       });
       return make("fieldset", {"class": "abe-choice"}, [make("legend", {}, options.label)].concat(
-        inputs.map(function (input, i) {
-          return make("label", {"for": input.id}, [input, make("span", {}, options.options[i].label)]);
-        })));
+        inputs.map((input, i) => make("label", {"for": input.id}, [input, make("span", {}, options.options[i].label)]))));
     };
 
     /* Many values in a list that opens. options as for choice. */
-    lab.select = function (options) {
-      const name = id(), select = make("select", {id: name}, options.options.map(function (one) {
-        return make("option", {}, one.label);
-      }));
-      select.addEventListener("change", function () { change(options.key, options.options[select.selectedIndex].value); });
-      lab.bound.push(function (state) {
-        select.selectedIndex = options.options.findIndex(function (one) { return one.value === state[options.key]; });
+    lab.select = (options) => {
+      const name = id(), select = make("select", {id: name}, options.options.map((one) => make("option", {}, one.label)));
+      select.addEventListener("change", () => { change(options.key, options.options[select.selectedIndex].value); });
+      lab.bound.push((state) => {
+        select.selectedIndex = options.options.findIndex((one) => one.value === state[options.key]);
       });
       return make("div", {"class": "abe-select"}, [make("label", {"for": name}, options.label), select]);
     };
 
     /* On or off. */
-    lab.toggle = function (options) {
+    lab.toggle = (options) => {
       const input = make("input", {type: "checkbox"});
-      input.addEventListener("change", function () { change(options.key, input.checked); });
-      lab.bound.push(function (state) { input.checked = state[options.key]; });
+      input.addEventListener("change", () => { change(options.key, input.checked); });
+      lab.bound.push((state) => { input.checked = state[options.key]; });
       return make("label", {"class": "abe-toggle"}, [input, make("span", {}, options.label)]);
     };
 
     /* A line of text. options: key, label, max (letters), hint (a text below it, which may be changed). */
-    lab.field = function (options) {
+    lab.field = (options) => {
       const name = id(), input = make("input", {
         type: "text", id: name, maxlength: options.max || 120, autocomplete: "off", autocapitalize: "off",
-        spellcheck: "false", "aria-describedby": options.hint ? name + "-hint" : undefined
+        spellcheck: "false", "aria-describedby": options.hint ? `${name}-hint` : undefined
       });
-      input.addEventListener("input", function () { change(options.key, input.value); });
-      lab.bound.push(function (state) { if (input.value !== state[options.key]) input.value = state[options.key]; });
-      const hint = options.hint ? make("span", {"class": "abe-hint", id: name + "-hint"}, options.hint) : "";
+      input.addEventListener("input", () => { change(options.key, input.value); });
+      lab.bound.push((state) => { if (input.value !== state[options.key]) input.value = state[options.key]; });
+      const hint = options.hint ? make("span", {"class": "abe-hint", id: `${name}-hint`}, options.hint) : "";
       return make("div", {"class": "abe-field"}, [make("label", {"for": name}, options.label), input, hint]);
     };
 
     /* One step back or forth. options: key, label, min, max (a number or a function), text(value). */
-    lab.stepper = function (options) {
+    lab.stepper = (options) => {
       const text = options.text || String, shown = make("output", {});
       function most() { return typeof options.max === "function" ? options.max() : options.max; }
-      const buttons = [["−", "one less", -1], ["+", "one more", 1]].map(function (one) {
-        const button = make("button", {type: "button", "aria-label": options.label + ": " + one[1]}, one[0]);
-        button.addEventListener("click", function () {
+      const buttons = [["−", "one less", -1], ["+", "one more", 1]].map((one) => {
+        const button = make("button", {type: "button", "aria-label": `${options.label}: ${one[1]}`}, one[0]);
+        button.addEventListener("click", () => {
           change(options.key, Math.min(Math.max(lab.state[options.key] + one[2], options.min), most()));
         });
         return button;
       });
-      lab.bound.push(function (state) {
+      lab.bound.push((state) => {
         shown.textContent = text(state[options.key]);
         buttons[0].setAttribute("aria-disabled", state[options.key] <= options.min);
         buttons[1].setAttribute("aria-disabled", state[options.key] >= most());
@@ -169,7 +163,7 @@
 
     /* A matrix of numbers to write into, or to drag left and right. options: key (a list, row by row), caption,
        rows and columns (their names), step, min, max, label(i, j): the name of a number in words. */
-    lab.cells = function (options) {
+    lab.cells = (options) => {
       const width = options.columns.length, step = options.step || 1;
       function write(index, value) {
         const list = lab.state[options.key].slice();
@@ -182,15 +176,15 @@
           "aria-label": options.label(i, j)
         });
         let before = 0;
-        input.addEventListener("input", function () {
-          if (input.value !== "" && isFinite(input.value)) write(index, +input.value);
+        input.addEventListener("input", () => {
+          if (input.value !== "" && Number.isFinite(+input.value)) write(index, +input.value);
         });
-        input.addEventListener("blur", function () { input.value = lab.state[options.key][index]; });
+        input.addEventListener("blur", () => { input.value = lab.state[options.key][index]; });
         drag(input, {
-          start: function () { before = lab.state[options.key][index]; },
-          move: function (dx) { write(index, before + step * Math.round(dx / 12)); }
+          start: () => { before = lab.state[options.key][index]; },
+          move: (dx) => { write(index, before + step * Math.round(dx / 12)); }
         });
-        lab.bound.push(function (state) {
+        lab.bound.push((state) => {
           if (+input.value !== state[options.key][index] || input.value === "" && input !== document.activeElement) {
             input.value = state[options.key][index];
           }
@@ -200,29 +194,23 @@
       return lab.table({caption: options.caption, rows: options.rows, columns: options.columns, cell: cell}).element;
     };
 
-    lab.button = function (options) {
+    lab.button = (options) => {
       const button = make("button", {type: "button", "class": "abe-button"}, options.label);
       button.addEventListener("click", options.press);
       return button;
     };
 
     /* {element, cells}. options: caption, rows and columns (names), cell(i, j): what stands there (an element). */
-    lab.table = function (options) {
-      const cells = options.rows.map(function (_, i) {
-        return options.columns.map(function (_, j) { return options.cell(i, j); });
-      });
-      const heads = options.columns.map(function (name) { return make("th", {scope: "col"}, name); });
-      const body = options.rows.map(function (name, i) {
-        return make("tr", {}, [make("th", {scope: "row"}, name)].concat(cells[i].map(function (cell) {
-          return make("td", {}, cell);
-        })));
-      });
+    lab.table = (options) => {
+      const cells = options.rows.map((_, i) => options.columns.map((_, j) => options.cell(i, j)));
+      const heads = options.columns.map((name) => make("th", {scope: "col"}, name));
+      const body = options.rows.map((name, i) => make("tr", {}, [make("th", {scope: "row"}, name)].concat(cells[i].map((cell) => make("td", {}, cell)))));
       return {cells: cells, element: make("table", {}, [make("caption", {}, options.caption),
         make("thead", {}, make("tr", {}, [make("td")].concat(heads))), make("tbody", {}, body)])};
     };
 
     /* Elements side by side, which wrap on a narrow screen. */
-    lab.row = function (children) { return make("div", {"class": "abe-row"}, children); };
+    lab.row = (children) => make("div", {"class": "abe-row"}, children);
   });
 
   Object.assign(window.abeLabs, {grid: grid, drag: drag});

@@ -4,7 +4,7 @@
    the data that stand in the markup. Where a script is missing or fails, the still picture stays. Classic scripts,
    so that it works from a folder too. */
 
-(function () {
+(() => {
   "use strict";
 
   var root = document.documentElement.dataset.content_root;
@@ -13,12 +13,12 @@
 
   /* Load a script of book/labs once, such as "mask" or "heads/contents"; a promise. */
   function load(name) {
-    loading[name] = loading[name] || new Promise(function (done, fail) {
+    loading[name] = loading[name] || new Promise((done, fail) => {
       var tag = document.createElement("script");
       tag.async = false; // they run in the order of the calls
-      tag.src = root + "_static/labs/" + name + ".js";
+      tag.src = `${root}_static/labs/${name}.js`;
       tag.onload = done;
-      tag.onerror = function () { fail(new Error(tag.src + " is not there")); };
+      tag.onerror = () => { fail(new Error(`${tag.src} is not there`)); };
       document.head.appendChild(tag);
     });
     return loading[name];
@@ -26,16 +26,16 @@
 
   function start(figure) {
     var stage = figure.querySelector(".abe-stage");
-    Promise.all(COMMON.concat(figure.dataset.lab).map(load)).then(function () {
+    Promise.all(COMMON.concat(figure.dataset.lab).map(load)).then(() => {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
       return window.abeLabs.start(figure.dataset.lab, stage, data, figure);
     }).then(function () {
       figure.classList.add("abe-live");
       if (figure === linked()) follow(); // it has another height now
-    }).catch(function (error) {
+    }).catch((error) => {
       stage.hidden = true;
-      console.error(figure.id + ": the still picture stays. " + error.message);
+      console.error(`${figure.id}: the still picture stays. ${error.message}`);
     });
   }
 
@@ -48,13 +48,13 @@
 
   window.abeLoad = load;
   if (root === undefined || !("IntersectionObserver" in window)) return;
-  var seen = new IntersectionObserver(function (entries) {
-    entries.filter(function (entry) { return entry.isIntersecting; }).forEach(function (entry) {
+  var seen = new IntersectionObserver((entries) => {
+    entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
       seen.unobserve(entry.target);
       start(entry.target);
     });
   }, {rootMargin: "200px"});
-  document.querySelectorAll("figure[data-lab]").forEach(function (figure) { seen.observe(figure); });
+  document.querySelectorAll("figure[data-lab]").forEach((figure) => { seen.observe(figure); });
   addEventListener("hashchange", follow);
   follow();
 })();

@@ -1,52 +1,52 @@
 /* Mathematics of the live figures, in the numbers of attn_utils: matrices are lists of rows. */
 
-(function () {
+(() => {
   "use strict";
 
-  function sum(list) { return list.reduce(function (a, b) { return a + b; }, 0); }
+  function sum(list) { return list.reduce((a, b) => a + b, 0); }
   function mean(list) { return sum(list) / list.length; }
-  function dot(a, b) { return a.reduce(function (total, x, i) { return total + x * b[i]; }, 0); }
-  function transpose(A) { return A[0].map(function (_, j) { return A.map(function (row) { return row[j]; }); }); }
+  function dot(a, b) { return a.reduce((total, x, i) => total + x * b[i], 0); }
+  function transpose(A) { return A[0].map((_, j) => A.map((row) => row[j])); }
   function norm(list) { return Math.sqrt(dot(list, list)); }
 
   /* A @ B. A row of zeros gives a row of zeros. */
   function matmul(A, B) {
     const columns = transpose(B);
-    return A.map(function (row) { return columns.map(function (column) { return dot(row, column); }); });
+    return A.map((row) => columns.map((column) => dot(row, column)));
   }
 
   /* A list of rows * columns numbers as a matrix. */
   function reshape(list, rows, columns) {
-    return Array.from({length: rows}, function (_, i) { return list.slice(i * columns, (i + 1) * columns); });
+    return Array.from({length: rows}, (_, i) => list.slice(i * columns, (i + 1) * columns));
   }
 
   /* softmax() of one row. allowed: which scores count; the others weigh 0, and so do all where none counts. */
   function softmax(scores, allowed) {
-    const counts = scores.map(function (_, j) { return !allowed || allowed[j]; });
-    const top = Math.max.apply(null, scores.filter(function (_, j) { return counts[j]; }));
-    const parts = scores.map(function (score, j) { return counts[j] ? Math.exp(score - top) : 0; });
+    const counts = scores.map((_, j) => !allowed || allowed[j]);
+    const top = Math.max.apply(null, scores.filter((_, j) => counts[j]));
+    const parts = scores.map((score, j) => counts[j] ? Math.exp(score - top) : 0);
     const total = sum(parts);
-    return parts.map(function (part) { return total ? part / total : 0; });
+    return parts.map((part) => total ? part / total : 0);
   }
 
   /* attention(): {scores, weights, output}. options: mask (rows of booleans), scale (1 / sqrt(d_k) when left out). */
   function attention(Q, K, V, options) {
     const given = options || {};
     const scale = given.scale === undefined ? 1 / Math.sqrt(K[0].length) : given.scale;
-    const scores = matmul(Q, transpose(K)).map(function (row) { return row.map(function (s) { return s * scale; }); });
-    const weights = scores.map(function (row, i) { return softmax(row, given.mask && given.mask[i]); });
+    const scores = matmul(Q, transpose(K)).map((row) => row.map((s) => s * scale));
+    const weights = scores.map((row, i) => softmax(row, given.mask?.[i]));
     return {scores: scores, weights: weights, output: matmul(weights, V)};
   }
 
   /* In nats, as everywhere in the book. */
   function entropy(weights) {
-    return -sum(weights.map(function (w) { return w > 0 ? w * Math.log(w) : 0; }));
+    return -sum(weights.map((w) => w > 0 ? w * Math.log(w) : 0));
   }
 
   /* Numbers from 0 to 1 that anybody can draw again: mulberry32. labs.page_normals() in attn_utils has it in Python. */
   function uniforms(seed) {
     let a = seed >>> 0;
-    return function () {
+    return () => {
       a = (a + 0x6D2B79F5) >>> 0;
       let t = Math.imul(a ^ (a >>> 15), a | 1);
       t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
@@ -66,14 +66,14 @@
 
   /* The singular values of a small matrix, the largest first: one-sided Jacobi on its shorter side. */
   function singularValues(A) {
-    const rows = (A.length <= A[0].length ? A : transpose(A)).map(function (row) { return row.slice(); });
+    const rows = (A.length <= A[0].length ? A : transpose(A)).map((row) => row.slice());
     for (let sweep = 0, turned = true; turned && sweep < 60; sweep++) {
       turned = false;
       for (let p = 0; p < rows.length; p++) {
         for (let q = p + 1; q < rows.length; q++) turned = rotate(rows[p], rows[q]) || turned;
       }
     }
-    return rows.map(norm).sort(function (a, b) { return b - a; });
+    return rows.map(norm).sort((a, b) => b - a);
   }
 
   /* Turn two rows in their plane until they are orthogonal; false when they were. */
