@@ -107,7 +107,8 @@ def main():
     partial = PATH.with_suffix(".partial")
     partial.write_bytes(data)
     os.replace(partial, PATH)
-    print(f"{PATH.name}: {len(data):,} bytes, {len(members)} members, the largest {max(m.size for m in members.values()):,}")
+    largest = max(member.size for member in members.values())
+    print(f"{PATH.name}: {len(data):,} bytes, {len(members)} members, the largest {largest:,}")
 
 
 if __name__ == "__main__":

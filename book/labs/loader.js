@@ -30,7 +30,7 @@
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
       return window.abeLabs.start(figure.dataset.lab, stage, data, figure);
-    }).then(function () {
+    }).then(() => {
       figure.classList.add("abe-live");
       if (figure === linked()) follow(); // it has another height now
     }).catch((error) => {

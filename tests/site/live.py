@@ -44,9 +44,9 @@ def build(source, outputs, scripts=None):
     return out
 
 
-def stored(name):
-    """The output of lab(name, ...) as it stands in the notebooks."""
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+def stored(name, chapter=""):
+    """The output of lab(name, ...) as it stands in the notebooks, or in the one whose file begins with `chapter`."""
+    for path in sorted((ROOT / "notebooks").glob(f"{chapter}*.ipynb")):
         for cell in nbformat.read(path, as_version=4).cells:
             for output in cell.get("outputs", []):
                 if f'data-lab="{name}"' in str(output.get("data", {}).get("text/html", "")):
