@@ -233,8 +233,7 @@ abeLabs.define("heads", (lab) => {
       (far === null ? "" : `, and ${abeLabs.fixed(far)} in the other ${model.sentences.length - 1} sentences`) + ".";
   }
 
-  function follow(state, key) {
-    if (key === null) { file = null; problem = ""; }
+  function follow(state) {
     const source = file || ready[state.sentence];
     if (!source) {
       load(state.sentence).then(() => { lab.set({}); }, (error) => { lab.say(`These weights could not be loaded: ${error.message}.`); });
@@ -244,8 +243,9 @@ abeLabs.define("heads", (lab) => {
       const name = `${lab.data.model}-alike`;
       window.abeLoad(`heads/${name}`).then(() => { alike = heads.bytes(name); lab.set({}); });
     }
-    const sentence = look(source, state);
-    return problem || sentence;
+    const sentence = look(source, state), said = problem;
+    problem = "";
+    return said || sentence;
   }
 
   return window.abeLoad("heads_data").then(() => window.abeLoad("heads/contents")).then(() => {
@@ -254,6 +254,8 @@ abeLabs.define("heads", (lab) => {
     lab.begin(Object.assign({sentence: 1, word: 1, key: 1, layer: 1, head: 1, show: "first"}, lab.data.begin), repair);
     return load(lab.state.sentence);
   }).then(() => {
+    const adopt = lab.adopt;
+    lab.adopt = (texts) => { file = null; adopt(texts); }; // a reset closes the file
     stage();
     lab.run(follow);
   });

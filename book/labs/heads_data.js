@@ -35,7 +35,9 @@ window.abeHeads = (() => {
       throw new Error(`The layers in “${name}” differ in their number of heads, expected the same in each.`);
     }
     const matrices = one.pictures && layers.flatMap((l, i) => l.heads.map((_, j) => square(name, one.pictures[`${i + 1},${j + 1}`], l.n_keys)));
-    const n = matrices ? matrices[0].length : 1, whole = one.tokens && one.tokens.length === n;
+    const n = matrices ? matrices[0].length : 1;
+    if (matrices?.some((A) => A.length !== n)) throw new Error(`The patterns in “${name}” differ in size, expected the same for each head.`);
+    const whole = one.tokens && one.tokens.length === n;
     return {title: name, layers: layers.length, heads: heads, causal: Boolean(layers[0].pattern?.causal),
       tokens: whole ? one.tokens.map(String) : Array.from({length: n}, (_, i) => String(i + 1)), matrices: matrices,
       given: layers.flatMap((l) => l.heads)};
@@ -120,7 +122,7 @@ window.abeHeads = (() => {
     view.row = view.pattern[source.matrices ? state.word - 1 : 0];
     view.map = values[list.indexOf(kind)];
     view.scores = values.map((one) => one[h]);
-    view.ranks = values.map((one) => one.filter((v) => v > one[h]).length + 1);
+    view.ranks = values.map((one) => one.filter((v) => v > one[h] + 1e-9).length + 1);
     view.rank = view.ranks[list.indexOf(kind)];
     if (source.matrices) list.forEach((one) => { if (one.key !== "alike") one.even = one.of(even); });
     view.nearest = range(0, all.length).filter((k) => k !== h).sort((a, b) => view.map[b] - view.map[a]).slice(0, 5);

@@ -77,9 +77,9 @@ def test_mouse_finger_and_keys(browser, site):
             before = visit.state()[key]
             slider.press("ArrowRight")
             assert visit.state()[key] > before
-        figure.get_by_text("cosines (DCT)").click()
+        figure.get_by_role("radio", name="cosines (DCT)").click()
         check(visit)
-        figure.get_by_text("singular values").tap()
+        figure.get_by_role("radio", name="singular values").tap()
         assert visit.state()["way"] == "svd"
         figure.get_by_role("radio", name="singular values").press("ArrowRight")
         assert visit.state()["way"] == "dct"

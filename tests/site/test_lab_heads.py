@@ -1,14 +1,14 @@
 """The live heads of chapters 7 and 8: every score against NumPy, files of one's own, and all controls."""
 
 import base64
+import importlib.util
 import json
 from functools import cache
 
 import numpy as np
 import pytest
 from html_rules import ROOT
-from live import build, check_address, check_axe, check_fits, live, stored
-from live_figures import head_scripts
+from live import Live, build, check_address, check_axe, check_fits, live, stored
 
 from attn_utils import diagnose
 from attn_utils.pretrained import load_minilm, load_smollm
@@ -25,7 +25,11 @@ def sites(tmp_path_factory):
 
 @cache
 def scripts():
-    texts = head_scripts(ROOT / "book" / "labs" / "heads.npz")
+    """Name -> what the script of this name hands over."""
+    spec = importlib.util.spec_from_file_location("live_figures", ROOT / "book" / "_ext" / "live_figures.py")
+    site = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(site)
+    texts = site.head_scripts(ROOT / "book" / "labs" / "heads.npz")
     return {name: json.loads(text[text.index(", ") + 2 : -3]) for name, text in texts.items()}
 
 
@@ -228,6 +232,7 @@ WRONG = {
     "other numbers of heads": (json.dumps({"layers": [PART, {"heads": PART["heads"] * 2}]}), "differ in their number of heads"),
     "no square": (json.dumps({"layers": [PART], "pictures": {"1,1": [[1, 0]]}}), "without a square pattern"),
     "a head is missing": (json.dumps({"layers": [PART], "pictures": {}}), "without a square pattern"),
+    "two sizes": (json.dumps({"layers": [{**PART, "heads": PART["heads"] * 2}], "pictures": {"1,1": [[1]], "1,2": [[1, 0], [1, 0]]}}), "differ in size"),
     "texts": (json.dumps({"layers": [PART], "pictures": {"1,1": [["x"]]}}), "without a square pattern"),
 }
 
@@ -261,3 +266,10 @@ def test_its_state_stands_in_the_address(browser, sites):
         choose(visit, sentence=10)
         choose(visit, sentence=1)
         check_address(visit, sentence=10, word=15, layer=3, head=10, show="copy")
+
+
+def test_it_works_from_a_folder(browser, sites):
+    with Live(browser, sites["smollm"].as_uri() + "/", "heads") as visit:
+        choose(visit, sentence=4, show="alike")
+        visit.page.wait_for_function("() => / elsewhere/.test(document.querySelector('.abe-near').textContent)")
+        assert not visit.problems
