@@ -150,6 +150,9 @@ window.abeLabs = (() => {
       changed(Object.keys(changes)[0]);
     };
 
+    /* Show and say again, for what is no part of the state, such as what is pointed at. */
+    lab.refresh = () => { refresh(null); readOut(); };
+
     lab.adopt = (texts) => { fill(texts); changed(null); };
     lab.reset = () => { lab.adopt({}); };
     lab.link = () => `${location.href.split("#")[0]}#${written(lab) || `lab-${name}`}`;

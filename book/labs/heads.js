@@ -81,7 +81,7 @@ abeLabs.define("heads", (lab) => {
 
   const pattern = lab.picture({height: (width) => Math.min(width, 320) + 24, draw: (pen) => {
     const n = view.n, size = (Math.min(pen.width, 320) - 2) / n;
-    pen.text(0, 8, "Rows look at columns, in the order of the sentence");
+    pen.text(0, 8, "Rows look at columns");
     pen.heat(view.pattern, {x: 0, y: 22, size: size, gap: (i, j) => view.source.causal && j > i});
     pen.rect(-1, 21 + (view.state.word - 1) * size, n * size + 1, size + 1, {opacity: 0, edge: "orange"}).style.strokeWidth = 2;
     return `The pattern of the head: ${n} rows, ${n} columns, and the row of ${heads.name(view.source, view.state.word - 1)} framed.`;
@@ -178,7 +178,7 @@ abeLabs.define("heads", (lab) => {
     });
     const near = (parts) => { const row = lab.row(parts); row.style.gap = "0.25rem 0.5rem"; return row; };
     const side = (parts) => make("div", {"class": "abe-side"}, parts);
-    lab.stage.append(sentences, own,
+    lab.stage.append(sentences, own, make("p", {"class": "abe-hint"}, "Press a word, or a head on the map."),
       lab.row([side([near(steps.slice(0, 2)), arcs, pattern]), side([near(steps.slice(2)), map, nearest,
         make("p", {"class": "abe-hint"}, "What this head is like (the mark on a bar: even weights). Press a line to color the map by it."), scores])]),
       make("details", {"class": "abe-words"}, [make("summary", {}, "What the scores mean"), make("p", {}, heads.MEANING)]),
