@@ -51,13 +51,15 @@
       return made;
     };
 
-    /* options: size (12; at least 11), anchor (start, middle, end), color, weight, turn (degrees). */
+    /* options: size (12; at least 11), anchor (start, middle, end), color, weight, turn (degrees), halo (true: of
+       paper around the letters, over points). */
     pen.text = (x, y, text, options) => {
       const o = options || {};
       return pen.add("text", {
         x: x, y: y, "text-anchor": o.anchor || "start", "dominant-baseline": o.baseline || "central",
         transform: o.turn ? `rotate(${o.turn} ${x} ${y})` : undefined,
-        style: `fill:${color(o.color || "ink")};font-size:${Math.max(o.size || 12, 11)}px;font-weight:${o.weight || 400}`
+        style: `fill:${color(o.color || "ink")};font-size:${Math.max(o.size || 12, 11)}px;font-weight:${o.weight || 400}` +
+          (o.halo ? `;paint-order:stroke;stroke:${color("paper")};stroke-width:4px` : "")
       }, text);
     };
 
