@@ -8,7 +8,7 @@ abeLabs.define("nothing", (lab) => {
   "use strict";
 
   const fixed = abeLabs.fixed, tokens = lab.data.tokens, n = tokens.length, best = {}, tried = {}, told = {};
-  const RULES = [["softmax", "softmax"], ["softmax1", "softmax1"], ["sink", "sink logit"], ["relu", "ReLU"]];
+  const RULES = [["softmax", "softmax"], ["softmax1", "softmax1"], ["sink", "sink logit", "sink"], ["relu", "ReLU"]];
   const target = [0, 1].map((c) => abeLabs.mean(tokens.map((row) => row[c])));
   const LIMITS = {rest: [-8, 8], trigger: [-8, 8], keep: [0, 1.5], bos: [-1, 1], sink: [-4, 4]};
 
@@ -64,8 +64,8 @@ abeLabs.define("nothing", (lab) => {
     return {bos: bos, tokens: sum - bos, nowhere: Math.max(1 - sum, 0)};
   };
 
-  const plane = lab.picture({height: (width) => Math.min(width, 340) + 66, draw: (pen) => {
-    const size = Math.min(pen.width, 340), top = pen.key(0, 8, [{text: "tokens", color: "gray", shape: "circle"},
+  const plane = lab.picture({height: (width) => Math.min(width, 300) + 48, draw: (pen) => {
+    const size = Math.min(pen.width, 300), top = pen.key(0, 8, [{text: "tokens", color: "gray", shape: "circle"},
       {text: "outputs at rest", color: "orange", shape: "diamond"}, {text: "at the trigger", color: "blue", shape: "square"}, {text: "targets", color: "green", shape: "triangle"}]);
     const reach = Math.max(1.05, 1.05 * Math.max.apply(null, now.outputs.flat().map(Math.abs)));
     const at = (row) => [size / 2 * (1 + row[0] / reach), top + size / 2 * (1 - row[1] / reach)];
@@ -84,8 +84,9 @@ abeLabs.define("nothing", (lab) => {
     return `Outputs of ${n - 1} tokens at rest, up to ${fixed(now.errors[0])} from the origin, and of the trigger, ${fixed(now.errors[1])} from its target.`;
   }});
 
-  const bars = lab.picture({height: 206, draw: (pen) => {
-    const room = pen.width - 46, combo = best[kind()], goal = told[kind()] && optimum(lab.state).least;
+  const bars = lab.picture({height: 210, draw: (pen) => {
+    const room = pen.width - 46, combo = best[kind()], goal = told[kind()] ? optimum(lab.state).least : undefined;
+    const top = Math.max(0.4, now.worst);
     pen.text(0, 8, "Where the weight goes");
     [["at rest", now.rest[n - 2]], ["trigger", now.trigger]].forEach((one, i) => {
       const part = shares(one[1]), y = 22 + 28 * i, scale = (pen.width - 56) / Math.max(1, part.bos + part.tokens);
@@ -98,16 +99,17 @@ abeLabs.define("nothing", (lab) => {
     pen.text(0, 124, "Largest errors");
     now.errors.forEach((error, i) => {
       const y = 136 + 34 * i;
-      pen.rect(56, y, Math.min(error, 1.2) / 1.2 * (room - 56), 18, {color: i ? "blue" : "orange"});
+      pen.rect(56, y, error / top * (room - 56), 18, {color: i ? "blue" : "orange"});
       pen.text(0, y + 9, i ? "trigger" : "at rest");
-      pen.text(62 + Math.min(error, 1.2) / 1.2 * (room - 56), y + 9, abeLabs.fixed(error, 3));
+      pen.text(62 + error / top * (room - 56), y + 9, abeLabs.fixed(error, 3));
     });
     [[combo, "ink", "4 3"], [goal, "green", undefined]].forEach((one) => {
-      if (one[0] === undefined || one[0] === false) return;
-      const x = 56 + Math.min(one[0], 1.2) / 1.2 * (room - 56);
+      if (one[0] === undefined) return;
+      const x = 56 + Math.min(one[0] / top, 1) * (room - 56);
       pen.line(x, 130, x, 192, {color: one[1], dash: one[2], width: 2});
     });
-    pen.text(56, 198, goal === undefined || goal === false ? "dashed: your best so far" : "dashed: your best so far; green: the best possible", {color: "faint", size: 11});
+    const mine = combo === undefined ? "" : `dashed: your best so far, ${fixed(combo, 3)}`;
+    pen.text(0, 202, mine + (goal === undefined ? "" : `${mine ? "; " : ""}green: the best possible`), {color: "faint", size: 11});
     return `At rest BOS gets ${fixed(shares(now.rest[n - 2]).bos)} of the weight and the tokens ${fixed(shares(now.rest[n - 2]).tokens)}; at the trigger ` +
       `${fixed(shares(now.trigger).bos)} and ${fixed(shares(now.trigger).tokens)}.`;
   }});
@@ -126,13 +128,12 @@ abeLabs.define("nothing", (lab) => {
     ofSink.hidden = state.rule !== "sink";
   });
   lab.stage.append(
-    lab.row([lab.choice({key: "rule", label: "From scores to weights", options: RULES.map((rule) => ({value: rule[0], label: rule[1]}))}),
-      lab.toggle({key: "withBos", label: "with BOS, whose score is 0"})]),
+    lab.row([lab.choice({key: "rule", label: "From scores to weights", options: RULES.map((rule) => ({value: rule[0], label: rule[2] || rule[1]}))}),
+      lab.toggle({key: "withBos", label: "with BOS (score 0)"})]),
     lab.row([abeLabs.element("div", {"class": "abe-side"}, [
       slider("rest", "Score of the tokens at rest", 0.25), slider("trigger", "Score of the tokens at the trigger", 0.25),
-      slider("keep", "What a token passes on, times itself", 0.05), ofBos, ofSink, show]),
-      abeLabs.element("div", {"class": "abe-side"}, [plane])]),
-    bars);
+      slider("keep", "What a token passes on", 0.05), ofBos, ofSink, show]),
+      abeLabs.element("div", {"class": "abe-side"}, [bars, plane])]));
 
   function kind() { return lab.state.rule + lab.state.withBos; }
 

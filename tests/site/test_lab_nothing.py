@@ -92,7 +92,7 @@ def test_nothing_beats_what_is_called_the_best(browser, site):
 def test_mouse_finger_and_keys(browser, site):
     with live(browser, site, "nothing", touch=True) as visit:
         figure = visit.figure
-        figure.get_by_role("radio", name="sink logit").click()
+        figure.get_by_role("radio", name="sink", exact=True).click()
         figure.get_by_role("checkbox").tap()
         assert visit.state()["rule"] == "sink" and visit.state()["withBos"] is False
         assert not figure.get_by_label("What BOS passes on").is_visible()
@@ -109,7 +109,7 @@ def test_mouse_finger_and_keys(browser, site):
                 assert visit.state()[key] < before
                 slider.press("End")
             check(visit)
-        figure.get_by_role("radio", name="sink logit").press("ArrowRight")
+        figure.get_by_role("radio", name="sink", exact=True).press("ArrowRight")
         assert visit.state()["rule"] == "relu"
         figure.get_by_role("radio", name="softmax1").tap()
         check(visit)
