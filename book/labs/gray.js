@@ -1,14 +1,12 @@
 /* Token Graying of one image of a digit, cut into 16 patches of 4 pixels that serve as tokens.
 
-   data: images (one for each digit, 16 rows of 4 whole numbers, the gray values times 16) and the state in which it
-   begins. svd_graying and dct_graying as in attn_utils.graying; the steps are those of gradient descent at the best rate
-   on the bowl whose axes are the largest and the smallest singular value. */
+   data: images (one for each digit, 16 rows of 4 whole numbers, gray values times 16) and begin, the first state. The
+   steps are those of gradient descent at its best rate, along the strongest and the weakest direction of the tokens. */
 
 abeLabs.define("gray", (lab) => {
   "use strict";
 
-  const fixed = abeLabs.fixed, sum = abeLabs.sum, EPS = 2 ** -52, LEFT = 0.01;
-  const all = (A) => A.flat();
+  const fixed = abeLabs.fixed, EPS = 2 ** -52, LEFT = 0.01;
   let now = null;
 
   lab.begin(Object.assign({digit: 0, way: "svd", epsilon: 0.4}, lab.data.begin), (state) => {
@@ -21,30 +19,10 @@ abeLabs.define("gray", (lab) => {
 
   function lift(size, largest, noise, epsilon) { return size <= noise ? 0 : largest * (size / largest) ** epsilon; }
 
-  /* The columns of X V = U S and the matrix V: one-sided Jacobi, which turns pairs of columns until all are orthogonal. */
-  function decompose(X) {
-    const A = abeLabs.transpose(X), d = A.length, V = A.map((_, i) => A.map((__, j) => Number(i === j))); // rows are columns
-    const turn = (rows, p, q, c, s) => {
-      rows[p].forEach((x, i) => { const y = rows[q][i]; rows[p][i] = c * x - s * y; rows[q][i] = s * x + c * y; });
-    };
-    for (let sweep = 0; sweep < 60; sweep++) {
-      for (let p = 0; p < d; p++) {
-        for (let q = p + 1; q < d; q++) {
-          const aa = abeLabs.dot(A[p], A[p]), bb = abeLabs.dot(A[q], A[q]), ab = abeLabs.dot(A[p], A[q]);
-          if (Math.abs(ab) <= 1e-15 * Math.sqrt(aa * bb)) continue;
-          const zeta = (bb - aa) / (2 * ab), t = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.hypot(1, zeta)), c = 1 / Math.hypot(1, t);
-          turn(A, p, q, c, c * t);
-          turn(V, p, q, c, c * t);
-        }
-      }
-    }
-    return {US: A, V: V};
-  }
-
   function svdGraying(X, epsilon) {
-    const parts = decompose(X), sizes = parts.US.map(abeLabs.norm), top = Math.max.apply(null, sizes), noise = top * Math.max(X.length, X[0].length) * EPS;
-    const factors = sizes.map((size) => size > noise ? lift(size, top, noise, epsilon) / size : 0);
-    return X.map((row, i) => row.map((_, j) => sum(factors.map((factor, k) => factor * parts.US[k][i] * parts.V[k][j]))));
+    const parts = abeLabs.orthogonal(abeLabs.transpose(X)), sizes = parts.rows.map(abeLabs.norm); // rows: s_k u_k; turns: v_k
+    const top = Math.max.apply(null, sizes), lifted = sizes.map((size) => lift(size, top, top * X.length * EPS, epsilon));
+    return X.map((row, i) => row.map((_, j) => abeLabs.sum(lifted.map((s, k) => s && s / sizes[k] * parts.rows[k][i] * parts.turns[k][j]))));
   }
 
   /* The orthonormal cosine transform of type II: coefficients = T_n X T_d^T. */
@@ -55,8 +33,8 @@ abeLabs.define("gray", (lab) => {
   function dctGraying(X, epsilon) {
     const rows = cosines(X.length), columns = cosines(X[0].length);
     const C = abeLabs.matmul(abeLabs.matmul(rows, X), abeLabs.transpose(columns));
-    const top = Math.max.apply(null, all(C).map(Math.abs)), noise = top * Math.max(X.length, X[0].length) * EPS;
-    const lifted = C.map((row) => row.map((c) => Math.sign(c) * lift(Math.abs(c), top, noise, epsilon)));
+    const top = Math.max.apply(null, C.flat().map(Math.abs));
+    const lifted = C.map((row) => row.map((c) => Math.sign(c) * lift(Math.abs(c), top, top * X.length * EPS, epsilon)));
     return abeLabs.matmul(abeLabs.matmul(abeLabs.transpose(rows), lifted), columns);
   }
 
@@ -75,7 +53,7 @@ abeLabs.define("gray", (lab) => {
   const many = (count) => `${count.toLocaleString("en-US")} step${count === 1 ? "" : "s"}`;
 
   function image(pen, X, x, y, side) { // token 4 i + j is the patch in row i, column j
-    const top = Math.max.apply(null, all(X).map(Math.abs)), s = side / 8;
+    const top = Math.max.apply(null, X.flat().map(Math.abs)), s = side / 8;
     X.forEach((row, t) => {
       row.forEach((value, k) => {
         pen.rect(x + s * (2 * (t % 4) + k % 2), y + s * (2 * Math.floor(t / 4) + Math.floor(k / 2)), s + 0.3, s + 0.3,
@@ -115,20 +93,20 @@ abeLabs.define("gray", (lab) => {
       pen.text(x, s + 56, many(one[0].steps));
       bowl(pen, one[0], x, s + 68, s, one[2]);
     });
-    return `Left the image before, right after graying; below them, gradient descent in two valleys: ${many(now.before.steps)} and ${many(now.after.steps)}.`;
+    return "The image before and after graying, and gradient descent in the valleys of both.";
   }});
 
   const spectrum = lab.picture({height: 220, draw: (pen) => {
-    const values = now.before.values.concat(now.after.values), low = Math.min.apply(null, values), high = Math.max.apply(null, values);
+    const high = Math.max(now.before.values[0], now.after.values[0]);
     const used = pen.key(0, 8, [{text: "before", color: "orange", shape: "circle"}, {text: "grayed", color: "blue", shape: "square"}]);
-    const ticks = abeLabs.ticks(0, high, 4);
-    const plot = pen.axes({box: {top: used}, x: [0.5, 4.5], y: [0, 1.08 * high], xTicks: [1, 2, 3, 4], yTicks: ticks, xText: (k) => `s${"₀₁₂₃₄"[k]}`, yLabel: "Singular values"});
+    const plot = pen.axes({box: {top: used}, x: [0.5, 4.5], y: [0, 1.08 * high], xTicks: [1, 2, 3, 4], xText: (k) => `s${"₀₁₂₃₄"[k]}`, yLabel: "Singular values"});
     now.before.values.forEach((value, k) => {
       pen.line(plot.x(k + 1), plot.y(value), plot.x(k + 1), plot.y(now.after.values[k]), {color: "gray", width: 2, dash: "3 3"});
       pen.mark(plot.x(k + 1), plot.y(value), {color: "orange", size: 6, hollow: true});
       pen.mark(plot.x(k + 1), plot.y(now.after.values[k]), {color: "blue", size: 5, shape: "square"});
     });
-    return `Singular values from ${fixed(high)} to ${fixed(low)}: ${now.before.values.map((v) => fixed(v)).join(", ")} before and ${now.after.values.map((v) => fixed(v)).join(", ")} after.`;
+    const list = (values) => values.map((value) => fixed(value)).join(", ");
+    return `Singular values: ${list(now.before.values)} before, ${list(now.after.values)} after.`;
   }});
 
   lab.stage.append(

@@ -3,18 +3,18 @@
    data: model ("minilm" or "smollm"), and begin, the state in which it begins. The weights come in 8 bits out of
    heads.npz, a script for each sentence, or from a file of the reader's own, which diagnose() wrote. */
 
-abeLabs.define("heads", (lab) => {
+abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.abeLoad("heads/contents")).then(() => {
   "use strict";
 
-  const make = abeLabs.element, ready = {};
-  let heads = null; // heads_data.js
-  let model = null, file = null, alike = null, problem = "";
+  const make = abeLabs.element, fixed = abeLabs.fixed, heads = window.abeHeads, name = heads.name, range = heads.range;
+  const model = heads.known.contents[lab.data.model], ready = {};
+  let file = null, alike = null, problem = "";
   let view = null; // what is on the stage: set by the last follow() that had its weights
 
   function load(number) {
-    const name = `${lab.data.model}-${number}`;
-    return window.abeLoad(`heads/${name}`).then(() => {
-      const list = heads.bytes(name), n = model.sentences[number - 1].tokens.length;
+    const data = `${lab.data.model}-${number}`;
+    return window.abeLoad(`heads/${data}`).then(() => {
+      const list = heads.bytes(data), n = model.sentences[number - 1].tokens.length;
       ready[number] = Object.assign({}, model, {
         tokens: model.sentences[number - 1].tokens,
         matrices: Array.from({length: model.layers * model.heads}, (_, h) => heads.unpack(list, h, n, model.causal))
@@ -44,12 +44,12 @@ abeLabs.define("heads", (lab) => {
         {color: "blue", width: 1 + 9 * weight, opacity: 0.35 + 0.65 * weight});
     });
     view.source.tokens.forEach((_, j) => {
-      pen.text(84, y(j), heads.name(view.source, j).slice(1, -1).slice(0, 12), {size: view.high < 20 ? 11 : 14, weight: j === at ? 700 : 400});
+      pen.text(84, y(j), name(view.source, j).slice(1, -1).slice(0, 12), {size: view.high < 20 ? 11 : 14, weight: j === at ? 700 : 400});
       pen.rect(bar, y(j) - view.high / 2 + 3, Math.max(row[j] * room, 1), view.high - 6, {color: row[j] === top ? "blue" : "sky"});
-      if (row[j] >= 0.005) pen.text(bar + row[j] * room + 5, y(j), abeLabs.fixed(row[j]), {color: "faint"});
+      if (row[j] >= 0.005) pen.text(bar + row[j] * room + 5, y(j), fixed(row[j]), {color: "faint"});
     });
-    return `Where ${heads.name(view.source, at)} looks: ${heads.range(0, view.n).filter((j) => row[j] >= 0.02)
-      .map((j) => `${heads.name(view.source, j)} ${abeLabs.fixed(row[j])}`).join(", ")}.`;
+    return `Where ${name(view.source, at)} looks: ${range(0, view.n).filter((j) => row[j] >= 0.02)
+      .map((j) => `${name(view.source, j)} ${fixed(row[j])}`).join(", ")}.`;
   }});
 
   function grid(width) { return heads.grid(view.source, width); }
@@ -57,26 +57,25 @@ abeLabs.define("heads", (lab) => {
   const map = lab.picture({height: (width) => { const g = grid(width); return g.top + g.rows * g.high + 4; }, draw: (pen) => {
     const g = grid(pen.width), others = view.map.filter((_, h) => view.kind.key !== "alike" || h !== view.h);
     const top = Math.max.apply(null, others), every = Math.ceil(24 / g.w);
-    pen.text(0, 8, `Brightest: ${abeLabs.fixed(top)}${g.across ? "; layers across, heads down" : "; heads across, layers down"}`, {color: "faint"});
-    heads.range(0, g.columns).forEach((c) => {
+    pen.text(0, 8, `Brightest: ${fixed(top)}${g.across ? "; layers across, heads down" : "; heads across, layers down"}`, {color: "faint"});
+    range(0, g.columns).forEach((c) => {
       if (c % every === 0) pen.text(g.left + (c + 0.5) * g.w, 26, c + 1, {anchor: "middle", color: "faint", size: 11});
     });
-    heads.range(0, g.rows).forEach((r) => {
+    range(0, g.rows).forEach((r) => {
       pen.text(g.left - 6, g.top + (r + 0.5) * g.high, r + 1, {anchor: "end", color: "faint", size: 11});
-      heads.range(0, g.columns).forEach((c) => {
-        pen.rect(g.left + c * g.w, g.top + r * g.high, g.w - 1, g.high - 1, {color: "wash"});
-        const value = Math.min(view.map[g.head(c, r)] / top, 1);
-        pen.rect(g.left + c * g.w, g.top + r * g.high, g.w - 1, g.high - 1, {color: "blue", opacity: value > 0 ? value : 0});
+      range(0, g.columns).forEach((c) => {
+        const box = [g.left + c * g.w, g.top + r * g.high, g.w - 1, g.high - 1];
+        pen.rect(...box, {color: "wash"});
+        pen.rect(...box, {color: "blue", opacity: Math.min(view.map[g.head(c, r)] / top, 1) || 0});
       });
     });
-    heads.range(0, g.columns * g.rows).forEach((k) => {
+    range(0, g.columns * g.rows).forEach((k) => {
       const c = k % g.columns, r = Math.floor(k / g.columns), h = g.head(c, r), mine = h === view.h;
       if (!mine && !(view.state.show === "alike" && view.nearest.includes(h))) return;
       const box = pen.rect(g.left + c * g.w - 1, g.top + r * g.high - 1, g.w + 1, g.high + 1, {opacity: 0, edge: mine ? "orange" : "ink", radius: 2});
       box.style.strokeWidth = mine ? 3 : 1.5;
     });
-    return "A map of all " + view.map.length + " heads: " + view.kind.label + ". The largest value is " + abeLabs.fixed(top) + ", in head " +
-      headName(view.map.indexOf(top)) + ".";
+    return `A map of all ${view.map.length} heads: ${view.kind.label}. The largest value is ${fixed(top)}, in head ${headName(view.map.indexOf(top))}.`;
   }});
 
   const pattern = lab.picture({height: (width) => Math.min(width, 320) + 24, draw: (pen) => {
@@ -84,7 +83,7 @@ abeLabs.define("heads", (lab) => {
     pen.text(0, 8, "Rows look at columns");
     pen.heat(view.pattern, {x: 0, y: 22, size: size, gap: (i, j) => view.source.causal && j > i});
     pen.rect(-1, 21 + (view.state.word - 1) * size, n * size + 1, size + 1, {opacity: 0, edge: "orange"}).style.strokeWidth = 2;
-    return `The pattern of the head: ${n} rows, ${n} columns, and the row of ${heads.name(view.source, view.state.word - 1)} framed.`;
+    return `The pattern of the head: ${n} rows, ${n} columns, and the row of ${name(view.source, view.state.word - 1)} framed.`;
   }});
 
   function place(box, act) { // a press on a picture, in pixels of it
@@ -114,8 +113,7 @@ abeLabs.define("heads", (lab) => {
   const scores = make("div", {"class": "abe-scores"});
 
   function showScores() {
-    const list = view.kinds;
-    const shape = list.map((kind) => kind.key).join();
+    const list = view.kinds, shape = list.map((kind) => kind.key).join();
     if (scores.dataset.shape !== shape) {
       scores.dataset.shape = shape;
       scores.replaceChildren(...list.map((kind) => {
@@ -131,7 +129,7 @@ abeLabs.define("heads", (lab) => {
       parts[1].style.setProperty("--share", own ? 0 : view.scores[k]);
       parts[1].style.setProperty("--even", kind.even || 0);
       parts[1].style.setProperty("--mark", kind.even === undefined ? "none" : "block");
-      parts[2].textContent = own ? "" : abeLabs.fixed(view.scores[k]);
+      parts[2].textContent = own ? "" : fixed(view.scores[k]);
       parts[3].textContent = own ? "find" : `rank ${view.ranks[k]}`;
     });
   }
@@ -142,8 +140,8 @@ abeLabs.define("heads", (lab) => {
     nearest.hidden = view.state.show !== "alike";
     nearest.replaceChildren(...nearest.hidden ? [] : view.nearest.map((h) => {
       const far = elsewhere(view.h, h, view.map[h]);
-      const button = make("button", {type: "button"}, [make("b", {}, headName(h)), " shares " + abeLabs.fixed(view.map[h]) + " here" +
-        (far === null ? "" : `, ${abeLabs.fixed(far)} elsewhere`)]);
+      const button = make("button", {type: "button"}, [make("b", {}, headName(h)),
+        ` shares ${fixed(view.map[h])} here${far === null ? "" : `, ${fixed(far)} elsewhere`}`]);
       button.addEventListener("click", () => { pick(h); });
       return button;
     }));
@@ -158,10 +156,9 @@ abeLabs.define("heads", (lab) => {
     const input = make("input", {type: "file", id: "lab-heads-file", accept: ".json,application/json"});
     const back = lab.button({label: "Back to the sentences", press: () => { input.value = ""; lab.reset(); }});
     input.addEventListener("change", () => { if (input.files[0]) open(input.files[0]); });
-    const names = {"class": "abe-select"};
-    const sentences = make("div", names, [make("label", {"for": menu.id}, `A sentence that ${model.title} reads`), menu]);
-    const own = make("div", names, [make("span"), back]);
-    const wordStep = {key: "word", label: "Word", min: 1, text: (i) => heads.name(current(lab.state), i - 1)};
+    const sentences = make("div", {"class": "abe-select"}, [make("label", {"for": menu.id}, `A sentence that ${model.title} reads`), menu]);
+    const own = make("div", {"class": "abe-select"}, [make("span"), back]);
+    const wordStep = {key: "word", label: "Word", min: 1, text: (i) => name(current(lab.state), i - 1)};
     const keyStep = {key: "key", label: "looks at", min: 1, text: wordStep.text};
     const layerStep = {key: "layer", label: "Layer", min: 1}, headStep = {key: "head", label: "Head", min: 1};
     const steps = [wordStep, keyStep, layerStep, headStep].map(lab.stepper);
@@ -220,17 +217,17 @@ abeLabs.define("heads", (lab) => {
   }
 
   function describe(source) {
-    const order = heads.range(0, view.n).sort((a, b) => view.row[b] - view.row[a]), word = heads.name(source, view.state.word - 1);
-    const part = (j) => `${heads.name(source, j)}, ${abeLabs.fixed(view.row[j])}`;
+    const order = range(0, view.n).sort((a, b) => view.row[b] - view.row[a]), word = name(source, view.state.word - 1);
+    const part = (j) => `${name(source, j)}, ${fixed(view.row[j])}`;
     let text = `In head ${headName(view.h)} of ${source.title}, ${word} gives most to ${part(order[0])}`;
     text += view.n > 1 && view.row[order[1]] > 0 ? `, then to ${part(order[1])}.` : ".";
     if (!source.matrices) text = `“${source.title}” has the numbers of its heads and no patterns (those take pictures=64 and to_dict(pictures=True)).`;
     if (view.kind.key !== "alike") {
-      return `${text} ${view.kind.says} is ${abeLabs.fixed(view.map[view.h])}, rank ${view.rank} of ${view.map.length}.`;
+      return `${text} ${view.kind.says} is ${fixed(view.map[view.h])}, rank ${view.rank} of ${view.map.length}.`;
     }
     const best = view.nearest[0], far = elsewhere(view.h, best, view.map[best]);
-    return text + " Most like it is head " + headName(best) + ": they share " + abeLabs.fixed(view.map[best]) + " of their weight here" +
-      (far === null ? "" : `, and ${abeLabs.fixed(far)} in the other ${model.sentences.length - 1} sentences`) + ".";
+    return `${text} Most like it is head ${headName(best)}: they share ${fixed(view.map[best])} of their weight here` +
+      `${far === null ? "" : `, and ${fixed(far)} in the other ${model.sentences.length - 1} sentences`}.`;
   }
 
   function follow(state) {
@@ -240,23 +237,19 @@ abeLabs.define("heads", (lab) => {
       return "The weights of this sentence are on their way.";
     }
     if (state.show === "alike" && !alike && !file) {
-      const name = `${lab.data.model}-alike`;
-      window.abeLoad(`heads/${name}`).then(() => { alike = heads.bytes(name); lab.set({}); });
+      const data = `${lab.data.model}-alike`;
+      window.abeLoad(`heads/${data}`).then(() => { alike = heads.bytes(data); lab.set({}); });
     }
     const sentence = look(source, state), said = problem;
     problem = "";
     return said || sentence;
   }
 
-  return window.abeLoad("heads_data").then(() => window.abeLoad("heads/contents")).then(() => {
-    heads = window.abeHeads;
-    model = heads.known.contents[lab.data.model];
-    lab.begin(Object.assign({sentence: 1, word: 1, key: 1, layer: 1, head: 1, show: "first"}, lab.data.begin), repair);
-    return load(lab.state.sentence);
-  }).then(() => {
-    const adopt = lab.adopt;
-    lab.adopt = (texts) => { file = null; adopt(texts); }; // a reset closes the file
+  lab.begin(Object.assign({sentence: 1, word: 1, key: 1, layer: 1, head: 1, show: "first"}, lab.data.begin), repair);
+  const adopt = lab.adopt;
+  lab.adopt = (texts) => { file = null; adopt(texts); }; // a reset closes the file
+  return load(lab.state.sentence).then(() => {
     stage();
     lab.run(follow);
   });
-});
+}));

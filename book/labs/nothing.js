@@ -59,59 +59,50 @@ abeLabs.define("nothing", (lab) => {
   // ------------------------------------------------------- pictures
 
   let now = null;
-  const shares = (weights) => {
-    const bos = lab.state.withBos ? weights[0] : 0, sum = abeLabs.sum(weights);
-    return {bos: bos, tokens: sum - bos, nowhere: Math.max(1 - sum, 0)};
-  };
+
+  /* [BOS, tokens, nowhere]: where the weight of a row goes. */
+  function shares(weights) {
+    const bos = lab.state.withBos ? weights[0] : 0, all = abeLabs.sum(weights);
+    return [bos, all - bos, Math.max(1 - all, 0)];
+  }
 
   const plane = lab.picture({height: (width) => Math.min(width, 300) + 48, draw: (pen) => {
     const size = Math.min(pen.width, 300), top = pen.key(0, 8, [{text: "tokens", color: "gray", shape: "circle"},
       {text: "outputs at rest", color: "orange", shape: "diamond"}, {text: "at the trigger", color: "blue", shape: "square"}, {text: "targets", color: "green", shape: "triangle"}]);
-    const reach = Math.max(1.05, 1.05 * Math.max.apply(null, now.outputs.flat().map(Math.abs)));
+    const reach = 1.05 * Math.max(1, ...now.outputs.flat().map(Math.abs));
     const at = (row) => [size / 2 * (1 + row[0] / reach), top + size / 2 * (1 - row[1] / reach)];
     pen.line(0, top + size / 2, size, top + size / 2);
     pen.line(size / 2, top, size / 2, top + size);
-    tokens.forEach((row) => { const p = at(row); pen.mark(p[0], p[1], {color: "gray", size: 4, hollow: true}); });
-    now.outputs.forEach((row, i) => {
-      const p = at(row), q = at(i < n - 1 ? [0, 0] : target);
-      pen.line(p[0], p[1], q[0], q[1], {color: i < n - 1 ? "orange" : "blue", width: 2});
-    });
-    [[0, 0], target].forEach((row) => { const p = at(row); pen.mark(p[0], p[1], {color: "green", size: 7, shape: "triangle"}); });
-    now.outputs.forEach((row, i) => {
-      const p = at(row);
-      pen.mark(p[0], p[1], i < n - 1 ? {color: "orange", size: 5, shape: "diamond"} : {color: "blue", size: 6, shape: "square"});
-    });
-    return `Outputs of ${n - 1} tokens at rest, up to ${fixed(now.errors[0])} from the origin, and of the trigger, ${fixed(now.errors[1])} from its target.`;
+    tokens.forEach((row) => { pen.mark(...at(row), {color: "gray", hollow: true}); });
+    now.outputs.forEach((row, i) => { pen.line(...at(row), ...at(i < n - 1 ? [0, 0] : target), {color: i < n - 1 ? "orange" : "blue", width: 2}); });
+    [[0, 0], target].forEach((row) => { pen.mark(...at(row), {color: "green", size: 7, shape: "triangle"}); });
+    now.outputs.forEach((row, i) => { pen.mark(...at(row), i < n - 1 ? {color: "orange", size: 5, shape: "diamond"} : {color: "blue", size: 6, shape: "square"}); });
+    return `Outputs at rest are up to ${fixed(now.errors[0])} from the origin, that of the trigger is ${fixed(now.errors[1])} from its target.`;
   }});
 
   const bars = lab.picture({height: 210, draw: (pen) => {
-    const room = pen.width - 46, combo = best[kind()], goal = told[kind()] ? optimum(lab.state).least : undefined;
-    const top = Math.max(0.4, now.worst);
+    const room = pen.width - 56, mine = best[kind()], goal = told[kind()] ? optimum(lab.state).least : undefined, top = Math.max(0.4, now.worst);
+    const rows = [now.rest[n - 2], now.trigger].map(shares), length = (error) => Math.min(error / top, 1) * (room - 44);
     pen.text(0, 8, "Where the weight goes");
-    [["at rest", now.rest[n - 2]], ["trigger", now.trigger]].forEach((one, i) => {
-      const part = shares(one[1]), y = 22 + 28 * i, scale = (pen.width - 56) / Math.max(1, part.bos + part.tokens);
-      pen.text(0, y + 11, one[0]);
-      pen.rect(56, y, part.bos * scale, 22, {color: "amber"});
-      pen.rect(56 + part.bos * scale, y, part.tokens * scale, 22, {color: "sky"});
-      pen.rect(56 + (part.bos + part.tokens) * scale, y, part.nowhere * scale, 22, {opacity: 0, edge: "faint"}).setAttribute("stroke-dasharray", "4 3");
-    });
-    pen.key(0, 90, [{text: "BOS", color: "amber", shape: "square"}, {text: "tokens", color: "sky", shape: "square"}, {text: "nowhere", color: "faint", dash: "4 3"}]);
     pen.text(0, 124, "Largest errors");
-    now.errors.forEach((error, i) => {
-      const y = 136 + 34 * i;
-      pen.rect(56, y, error / top * (room - 56), 18, {color: i ? "blue" : "orange"});
-      pen.text(0, y + 9, i ? "trigger" : "at rest");
-      pen.text(62 + error / top * (room - 56), y + 9, abeLabs.fixed(error, 3));
+    ["at rest", "trigger"].forEach((name, i) => {
+      let x = 56;
+      pen.text(0, 33 + 28 * i, name);
+      rows[i].forEach((share, k) => {
+        const width = share * room / Math.max(1, rows[i][0] + rows[i][1]);
+        pen.rect(x, 22 + 28 * i, width, 22, k < 2 ? {color: ["amber", "sky"][k]} : {opacity: 0, edge: "faint"});
+        x += width;
+      });
+      pen.text(0, 145 + 34 * i, name);
+      pen.rect(56, 136 + 34 * i, length(now.errors[i]), 18, {color: ["orange", "blue"][i]});
+      pen.text(62 + length(now.errors[i]), 145 + 34 * i, fixed(now.errors[i], 3));
     });
-    [[combo, "ink", "4 3"], [goal, "green", undefined]].forEach((one) => {
-      if (one[0] === undefined) return;
-      const x = 56 + Math.min(one[0] / top, 1) * (room - 56);
-      pen.line(x, 130, x, 192, {color: one[1], dash: one[2], width: 2});
-    });
-    const mine = combo === undefined ? "" : `dashed: your best so far, ${fixed(combo, 3)}`;
-    pen.text(0, 202, mine + (goal === undefined ? "" : `${mine ? "; " : ""}green: the best possible`), {color: "faint", size: 11});
-    return `At rest BOS gets ${fixed(shares(now.rest[n - 2]).bos)} of the weight and the tokens ${fixed(shares(now.rest[n - 2]).tokens)}; at the trigger ` +
-      `${fixed(shares(now.trigger).bos)} and ${fixed(shares(now.trigger).tokens)}.`;
+    pen.key(0, 90, [{text: "BOS", color: "amber", shape: "square"}, {text: "tokens", color: "sky", shape: "square"}, {text: "empty: nowhere", color: "paper", shape: "square"}]);
+    if (mine !== undefined) pen.line(56 + length(mine), 130, 56 + length(mine), 192, {color: "ink", dash: "4 3", width: 2});
+    if (goal !== undefined) pen.line(56 + length(goal), 130, 56 + length(goal), 192, {color: "green", width: 2});
+    const words = [mine === undefined ? "" : `dashed: your best so far, ${fixed(mine, 3)}`, goal === undefined ? "" : "green: the best possible"];
+    pen.text(0, 202, words.filter(Boolean).join("; "), {color: "faint", size: 11});
+    return ["At rest", "At the trigger"].map((name, i) => `${name} BOS gets ${fixed(rows[i][0])} of the weight and the tokens ${fixed(rows[i][1])}.`).join(" ");
   }});
 
   // ------------------------------------------------------- the stage
@@ -145,8 +136,8 @@ abeLabs.define("nothing", (lab) => {
     show.setAttribute("aria-disabled", !(tried[kind()] >= 3));
     const part = shares(now.rest[n - 2]), rule = RULES.find((one) => one[0] === state.rule)[1];
     let text = `With the ${rule}, ${state.withBos ? "with" : "without"} BOS, the largest error is ${fixed(now.errors[0], 3)} at rest and ` +
-      `${fixed(now.errors[1], 3)} at the trigger. At rest, ${state.withBos ? `BOS gets ${fixed(part.bos)} of the weight, ` : ""}the tokens get ${fixed(part.tokens)}` +
-      `${state.rule === "softmax" ? "." : `, and ${fixed(part.nowhere)} goes nowhere.`}`;
+      `${fixed(now.errors[1], 3)} at the trigger. At rest, ${state.withBos ? `BOS gets ${fixed(part[0])} of the weight, ` : ""}the tokens get ${fixed(part[1])}` +
+      `${state.rule === "softmax" ? "." : `, and ${fixed(part[2])} goes nowhere.`}`;
     if (told[kind()]) text += ` The best possible is ${optimum(state).least ? fixed(optimum(state).least, 3) : ""}${optimum(state).words}.`;
     return text;
   });
