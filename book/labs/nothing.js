@@ -80,7 +80,7 @@ abeLabs.define("nothing", (lab) => {
     return `Outputs at rest are up to ${fixed(now.errors[0])} from the origin, that of the trigger is ${fixed(now.errors[1])} from its target.`;
   }});
 
-  const bars = lab.picture({height: 210, draw: (pen) => {
+  const bars = lab.picture({height: 224, draw: (pen) => {
     const room = pen.width - 56, mine = best[kind()], goal = told[kind()] ? optimum(lab.state).least : undefined, top = Math.max(0.4, now.worst);
     const rows = [now.rest[n - 2], now.trigger].map(shares), length = (error) => Math.min(error / top, 1) * (room - 44);
     pen.text(0, 8, "Where the weight goes");
