@@ -171,6 +171,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
       sentences.hidden = Boolean(file);
       own.hidden = !file;
       own.firstChild.textContent = file ? `Your file: ${file.title}` : "";
+      steps[0].hidden = Boolean(file && !file.matrices);
       steps[1].hidden = state.show !== "link";
     });
     const near = (parts) => { const row = lab.row(parts); row.style.gap = "0.25rem 0.5rem"; return row; };

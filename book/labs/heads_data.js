@@ -80,10 +80,10 @@ window.abeHeads = (() => {
   /* [{key, label, says, of(A)}], says: what the caption calls it. */
   function kinds(source, state) {
     const n = source.tokens.length, pairs = repeats(source);
-    const given = (key, label, number) => ({key: key, label: label, says: `Its share for ${label.toLowerCase()}`, of: (_, h) => source.given[h][number]});
+    const given = (key, label, number) => ({key: key, label: label, says: `Its share of weight for the ${label.toLowerCase()}`, of: (_, h) => source.given[h][number]});
     if (!source.matrices) {
       return [given("first", "Strongest key", "sink"), given("previous", "Previous token", "to_previous"),
-        given("next", "Next token", "to_next"), given("itself", "Itself", "to_self")];
+        given("next", "Next token", "to_next"), given("itself", "Own token", "to_self")];
     }
     const mine = source.matrices[(state.layer - 1) * source.heads + state.head - 1], start = source.causal ? 1 : 0;
     const pair = `${name(source, state.word - 1)} to ${name(source, state.key - 1)}`;
