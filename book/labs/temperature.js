@@ -1,7 +1,7 @@
 /* One query and its keys, drawn again and again: width, number of keys and scale turn the weights sharp or flat.
 
-   data: nothing. Draw s is normals(s, 65 * 1024): first a query, then 64 keys, of which the first dₖ components and
-   the first T keys are taken. Scores are divided by dₖ to the power of state.power. */
+   data: nothing. Draw s has the query normals(2 s, 1024) and the keys normals(2 s + 1, 64 * 1024), of which the
+   first dₖ components and the first T keys are taken. Scores are divided by dₖ to the power of state.power. */
 
 abeLabs.define("temperature", (lab) => {
   "use strict";
@@ -13,7 +13,7 @@ abeLabs.define("temperature", (lab) => {
 
   function near(values, value) { return values.reduce((a, b) => Math.abs(b - value) < Math.abs(a - value) ? b : a); }
 
-  lab.begin({width: 64, keys: 16, power: 0, draws: 20}, (state) => {
+  lab.begin({width: 64, keys: 16, power: 0, draws: 30}, (state) => {
     state.width = near(WIDTHS, state.width);
     state.keys = near(COUNTS, state.keys);
     state.power = Math.min(Math.max(state.power, 0), 1);
@@ -21,12 +21,12 @@ abeLabs.define("temperature", (lab) => {
   });
 
   function draw(seed) {
-    const numbers = abeLabs.normals(seed, (KEYS + 1) * MOST), products = {};
+    const query = abeLabs.normals(2 * seed, MOST), keys = abeLabs.normals(2 * seed + 1, KEYS * MOST), products = {};
     WIDTHS.forEach((width) => { products[width] = []; });
-    for (let key = 1; key <= KEYS; key++) {
+    for (let key = 0; key < KEYS; key++) {
       let sum = 0;
       for (let c = 0; c < MOST; c++) {
-        sum += numbers[c] * numbers[key * MOST + c];
+        sum += query[c] * keys[key * MOST + c];
         if (products[c + 1]) products[c + 1].push(sum);
       }
     }
