@@ -22,7 +22,8 @@ What a Diagnosis offers, and what a report, a command or a page builds on:
     found.tokens       strings, or None
     found.pictures     {(layer, head): (n, n) array}: weights averaged into few cells, where pictures=n was asked for
     found.sequences    a Diagnosis for each sequence of a batch; [] where one was looked at
-    found.to_dict()    all of that, without pictures, as what json.dumps takes (NaN and inf as None)
+    found.to_dict()    all of that, without pictures, as what json.dumps takes (NaN and inf as None); with them after
+                       to_dict(pictures=True), which the live figure of chapters 7 and 8 opens
     found.plot()       a matplotlib Figure
     found.report(path) one HTML page to send to a colleague (reports.py); made with pictures=24 it shows every pattern
 

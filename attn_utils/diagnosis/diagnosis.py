@@ -41,13 +41,16 @@ class Diagnosis:
         states = f", {_count(len(self.states), 'state')}" if self.states else "; no states"
         return weights + states + (f"; {len(self.sequences)} sequences" if self.sequences else "")
 
-    def to_dict(self):
-        """Everything but the pictures, as what json.dumps takes."""
+    def to_dict(self, pictures=False):
+        """Everything as what json.dumps takes; the pictures only when asked for, {"layer,head": rows}."""
+        shown = {f"{layer},{head}": np.round(cells.astype(float), 4).tolist()
+                 for (layer, head), cells in self.pictures.items()}  # fmt: skip
         return _plain({
+            **({"pictures": shown} if pictures else {}),
             "findings": [finding.to_dict() for finding in self.findings],
             "notes": self.notes, "collapsed": self.collapsed, "saturated": self.saturated, "tokens": self.tokens,
             "layers": self.layers, "states": self.states,
-            "sequences": [one.to_dict() for one in self.sequences],
+            "sequences": [one.to_dict(pictures) for one in self.sequences],
         })  # fmt: skip
 
     def plot(self):
