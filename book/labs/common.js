@@ -15,6 +15,7 @@ window.abeLabs = (() => {
   const kinds = {}, running = {}, extensions = [];
   const QUIET = 400; // milliseconds without a change, before the address is written and the sentence read out
 
+  /* build(lab) fills the stage; where it has to wait for data, it returns a promise. */
   function define(name, build) { kinds[name] = build; }
 
   /* Give every figure more methods: extend(function (lab) { lab.method = ... }). */
@@ -192,9 +193,10 @@ window.abeLabs = (() => {
     };
 
     extensions.forEach((add) => { add(lab); });
-    kinds[name](lab);
+    const built = kinds[name](lab);
     running[name] = lab;
     figure.lab = lab;
+    return built;
   }
 
   function copyText(text, button) {

@@ -68,31 +68,34 @@
     return found.slice(0, n);
   }
 
-  /* The singular values of a small matrix, the largest first: one-sided Jacobi on its shorter side. */
-  function singularValues(A) {
-    const rows = (A.length <= A[0].length ? A : transpose(A)).map((row) => row.slice());
+  /* Turn the rows of a small matrix in pairs until they are orthogonal (one-sided Jacobi): {rows, turns}, rows = turns @ A. */
+  function orthogonal(A) {
+    const rows = A.map((row) => row.slice()), turns = A.map((_, i) => A.map((__, j) => Number(i === j)));
     for (let sweep = 0, turned = true; turned && sweep < 60; sweep++) {
       turned = false;
       for (let p = 0; p < rows.length; p++) {
-        for (let q = p + 1; q < rows.length; q++) turned = rotate(rows[p], rows[q]) || turned;
+        for (let q = p + 1; q < rows.length; q++) {
+          const aa = dot(rows[p], rows[p]), bb = dot(rows[q], rows[q]), ab = dot(rows[p], rows[q]);
+          if (Math.abs(ab) <= 1e-15 * Math.sqrt(aa * bb) || ab === 0) continue;
+          const zeta = (bb - aa) / (2 * ab);
+          const t = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.hypot(1, zeta)), c = 1 / Math.hypot(1, t);
+          turned = true;
+          [rows, turns].forEach((M) => { turn(M[p], M[q], c, c * t); });
+        }
       }
     }
-    return rows.map(norm).sort((a, b) => b - a);
+    return {rows: rows, turns: turns};
   }
 
-  /* Turn two rows in their plane until they are orthogonal; false when they were. */
-  function rotate(a, b) {
-    const aa = dot(a, a), bb = dot(b, b), ab = dot(a, b);
-    if (Math.abs(ab) <= 1e-15 * Math.sqrt(aa * bb) || ab === 0) return false;
-    const zeta = (bb - aa) / (2 * ab);
-    const t = (zeta < 0 ? -1 : 1) / (Math.abs(zeta) + Math.hypot(1, zeta)), c = 1 / Math.hypot(1, t), s = c * t;
-    for (let i = 0; i < a.length; i++) {
-      const x = a[i];
+  function turn(a, b, c, s) {
+    a.forEach((x, i) => {
       a[i] = c * x - s * b[i];
       b[i] = s * x + c * b[i];
-    }
-    return true;
+    });
   }
+
+  /* The singular values of a small matrix, the largest first. */
+  function singularValues(A) { return orthogonal(A.length <= A[0].length ? A : transpose(A)).rows.map(norm).sort((a, b) => b - a); }
 
   /* A number as a text with so many decimals and a true minus; never "−0.00". */
   function fixed(value, digits) {
@@ -103,6 +106,6 @@
   Object.assign(window.abeLabs, {
     sum: sum, mean: mean, dot: dot, norm: norm, transpose: transpose, matmul: matmul, reshape: reshape,
     softmax: softmax, attention: attention, entropy: entropy, uniforms: uniforms, normals: normals,
-    singularValues: singularValues, fixed: fixed
+    singularValues: singularValues, orthogonal: orthogonal, fixed: fixed
   });
 })();
