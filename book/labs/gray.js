@@ -21,7 +21,7 @@ abeLabs.define("gray", (lab) => {
 
   function svdGraying(X, epsilon) {
     const parts = abeLabs.orthogonal(abeLabs.transpose(X)), sizes = parts.rows.map(abeLabs.norm); // rows: s_k u_k; turns: v_k
-    const top = Math.max.apply(null, sizes), lifted = sizes.map((size) => lift(size, top, top * X.length * EPS, epsilon));
+    const top = Math.max(...sizes), lifted = sizes.map((size) => lift(size, top, top * X.length * EPS, epsilon));
     return X.map((row, i) => row.map((_, j) => abeLabs.sum(lifted.map((s, k) => s && s / sizes[k] * parts.rows[k][i] * parts.turns[k][j]))));
   }
 
@@ -33,7 +33,7 @@ abeLabs.define("gray", (lab) => {
   function dctGraying(X, epsilon) {
     const rows = cosines(X.length), columns = cosines(X[0].length);
     const C = abeLabs.matmul(abeLabs.matmul(rows, X), abeLabs.transpose(columns));
-    const top = Math.max.apply(null, C.flat().map(Math.abs));
+    const top = Math.max(...C.flat().map(Math.abs));
     const lifted = C.map((row) => row.map((c) => Math.sign(c) * lift(Math.abs(c), top, top * X.length * EPS, epsilon)));
     return abeLabs.matmul(abeLabs.matmul(abeLabs.transpose(rows), lifted), columns);
   }
@@ -45,7 +45,7 @@ abeLabs.define("gray", (lab) => {
 
   function look(X) {
     const values = abeLabs.singularValues(X), kappa = values[0] / values[values.length - 1];
-    return {X: X, values: values, kappa: kappa, steps: steps(kappa)};
+    return {X, values, kappa, steps: steps(kappa)};
   }
 
   // ------------------------------------------------------- pictures
@@ -53,7 +53,7 @@ abeLabs.define("gray", (lab) => {
   const many = (count) => `${count.toLocaleString("en-US")} step${count === 1 ? "" : "s"}`;
 
   function image(pen, X, x, y, side) { // token 4 i + j is the patch in row i, column j
-    const top = Math.max.apply(null, X.flat().map(Math.abs)), s = side / 8;
+    const top = Math.max(...X.flat().map(Math.abs)), s = side / 8;
     X.forEach((row, t) => {
       row.forEach((value, k) => {
         pen.rect(x + s * (2 * (t % 4) + k % 2), y + s * (2 * Math.floor(t / 4) + Math.floor(k / 2)), s + 0.3, s + 0.3,
@@ -68,7 +68,7 @@ abeLabs.define("gray", (lab) => {
 
   function bowl(pen, one, x, y, side, color) {
     const id = `lab-gray-${color}`, at = (w) => [x + side / 2 * (1 + w[0] / 1.2), y + side / 2 * (1 - w[1] / 1.2)];
-    pen.add("clipPath", {id: id}).append(pen.add("rect", {x: x, y: y, width: side, height: side}));
+    pen.add("clipPath", {id}).append(pen.add("rect", {x, y, width: side, height: side}));
     pen.rect(x, y, side, side, {color: "wash"});
     [0.15, 0.5, 1, 1.4].forEach((level) => { // the weak direction lies across: a narrow valley where kappa is large
       const ring = Array.from({length: 73}, (_, k) => at([level * one.kappa * Math.cos(k * Math.PI / 36), level * Math.sin(k * Math.PI / 36)]));
@@ -76,8 +76,8 @@ abeLabs.define("gray", (lab) => {
     });
     const left = (one.kappa ** 2 - 1) / (one.kappa ** 2 + 1);
     const path = Array.from({length: Math.min(one.steps, 60) + 1}, (_, t) => at([left ** t, (-left) ** t]));
-    pen.path(path, {color: color, width: 1.5});
-    path.forEach((p) => { pen.mark(p[0], p[1], {color: color, size: 2.5, edge: color}); });
+    pen.path(path, {color, width: 1.5});
+    path.forEach((p) => { pen.mark(p[0], p[1], {color, size: 2.5, edge: color}); });
     const goal = at([0, 0]);
     pen.mark(goal[0], goal[1], {color: "green", shape: "triangle", size: 6});
   }
@@ -111,12 +111,12 @@ abeLabs.define("gray", (lab) => {
 
   lab.stage.append(
     lab.row([
-      abeLabs.element("div", {"class": "abe-side"}, [
+      abeLabs.element("div", {class: "abe-side"}, [
         lab.slider({key: "epsilon", label: "ε, the exponent: 1 changes nothing", min: 0.05, max: 1, step: 0.05, text: (value) => fixed(value)}),
         lab.choice({key: "way", label: "What is raised to the power of ε", options: [{value: "svd", label: "singular values"}, {value: "dct", label: "cosines (DCT)"}]}),
         lab.slider({key: "digit", label: "Which digit", min: 0, max: lab.data.images.length - 1}), spectrum]),
-      abeLabs.element("div", {"class": "abe-side"}, [pictures,
-        abeLabs.element("p", {"class": "abe-hint"}, "Purple pixels are below 0. A dot is a step of gradient descent, the triangle its goal.")])]));
+      abeLabs.element("div", {class: "abe-side"}, [pictures,
+        abeLabs.element("p", {class: "abe-hint"}, "Purple pixels are below 0. A dot is a step of gradient descent, the triangle its goal.")])]));
 
   lab.run((state) => {
     const X = lab.data.images[state.digit].map((row) => row.map((value) => value / 16));

@@ -34,7 +34,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
   // ------------------------------------------------------- pictures
 
   const arcs = lab.picture({height: () => view.n * view.high + 4, draw: (pen) => {
-    const row = view.row, at = view.state.word - 1, top = Math.max.apply(null, row), y = (i) => (i + 0.5) * view.high + 2;
+    const row = view.row, at = view.state.word - 1, top = Math.max(...row), y = (i) => (i + 0.5) * view.high + 2;
     const bar = Math.min(190, pen.width * 0.56), room = pen.width - bar - 42;
     pen.rect(76, y(at) - view.high / 2, pen.width - 76, view.high, {color: "lit"});
     row.forEach((weight, j) => {
@@ -56,7 +56,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
 
   const map = lab.picture({height: (width) => { const g = grid(width); return g.top + g.rows * g.high + 4; }, draw: (pen) => {
     const g = grid(pen.width), others = view.map.filter((_, h) => view.kind.key !== "alike" || h !== view.h);
-    const top = Math.max.apply(null, others), every = Math.ceil(24 / g.w);
+    const top = Math.max(...others), every = Math.ceil(24 / g.w);
     pen.text(0, 8, `Brightest: ${fixed(top)}${g.across ? "; layers across, heads down" : "; heads across, layers down"}`, {color: "faint"});
     range(0, g.columns).forEach((c) => {
       if (c % every === 0) pen.text(g.left + (c + 0.5) * g.w, 26, c + 1, {anchor: "middle", color: "faint", size: 11});
@@ -81,7 +81,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
   const pattern = lab.picture({height: (width) => Math.min(width, 320) + 24, draw: (pen) => {
     const n = view.n, size = (Math.min(pen.width, 320) - 2) / n;
     pen.text(0, 8, "Rows look at columns");
-    pen.heat(view.pattern, {x: 0, y: 22, size: size, gap: (i, j) => view.source.causal && j > i});
+    pen.heat(view.pattern, {x: 0, y: 22, size, gap: (i, j) => view.source.causal && j > i});
     pen.rect(-1, 21 + (view.state.word - 1) * size, n * size + 1, size + 1, {opacity: 0, edge: "orange"}).style.strokeWidth = 2;
     return `The pattern of the head: ${n} rows, ${n} columns, and the row of ${name(view.source, view.state.word - 1)} framed.`;
   }});
@@ -110,7 +110,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
 
   // ------------------------------------------------------- scores, as buttons that color the map
 
-  const scores = make("div", {"class": "abe-scores"});
+  const scores = make("div", {class: "abe-scores"});
 
   function showScores() {
     const list = view.kinds, shape = list.map((kind) => kind.key).join();
@@ -134,7 +134,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
     });
   }
 
-  const nearest = make("div", {"class": "abe-near"});
+  const nearest = make("div", {class: "abe-near"});
 
   function showNearest() {
     nearest.hidden = view.state.show !== "alike";
@@ -156,8 +156,8 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
     const input = make("input", {type: "file", id: "lab-heads-file", accept: ".json,application/json"});
     const back = lab.button({label: "Back to the sentences", press: () => { input.value = ""; lab.reset(); }});
     input.addEventListener("change", () => { if (input.files[0]) open(input.files[0]); });
-    const sentences = make("div", {"class": "abe-select"}, [make("label", {"for": menu.id}, `A sentence that ${model.title} reads`), menu]);
-    const own = make("div", {"class": "abe-select"}, [make("span"), back]);
+    const sentences = make("div", {class: "abe-select"}, [make("label", {for: menu.id}, `A sentence that ${model.title} reads`), menu]);
+    const own = make("div", {class: "abe-select"}, [make("span"), back]);
     const wordStep = {key: "word", label: "Word", min: 1, text: (i) => name(current(lab.state), i - 1)};
     const keyStep = {key: "key", label: "looks at", min: 1, text: wordStep.text};
     const layerStep = {key: "layer", label: "Layer", min: 1}, headStep = {key: "head", label: "Head", min: 1};
@@ -175,13 +175,13 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
       steps[1].hidden = state.show !== "link";
     });
     const near = (parts) => { const row = lab.row(parts); row.style.gap = "0.25rem 0.5rem"; return row; };
-    const side = (parts) => make("div", {"class": "abe-side"}, parts);
-    lab.stage.append(sentences, own, make("p", {"class": "abe-hint"}, "Press a word, or a head on the map."),
+    const side = (parts) => make("div", {class: "abe-side"}, parts);
+    lab.stage.append(sentences, own, make("p", {class: "abe-hint"}, "Press a word, or a head on the map."),
       lab.row([side([near(steps.slice(0, 2)), arcs, pattern]), side([near(steps.slice(2)), map, nearest,
-        make("p", {"class": "abe-hint"}, "What this head is like (the mark on a bar: even weights). Press a line to color the map by it."), scores])]),
-      make("details", {"class": "abe-words"}, [make("summary", {}, "What the scores mean"), make("p", {}, heads.MEANING)]),
-      make("details", {"class": "abe-words"}, [make("summary", {}, "Open a file of your own"),
-        make("p", {}, `It is read in this page and sent nowhere. ${heads.HOW}`), make("label", {"for": input.id}, "What diagnose() wrote "), input]));
+        make("p", {class: "abe-hint"}, "What this head is like (the mark on a bar: even weights). Press a line to color the map by it."), scores])]),
+      make("details", {class: "abe-words"}, [make("summary", {}, "What the scores mean"), make("p", {}, heads.MEANING)]),
+      make("details", {class: "abe-words"}, [make("summary", {}, "Open a file of your own"),
+        make("p", {}, `It is read in this page and sent nowhere. ${heads.HOW}`), make("label", {for: input.id}, "What diagnose() wrote "), input]));
   }
 
   function open(chosen) {

@@ -38,8 +38,8 @@ window.abeHeads = (() => {
     const n = matrices ? matrices[0].length : 1;
     if (matrices?.some((A) => A.length !== n)) throw new Error(`The patterns in “${name}” differ in size, expected the same for each head.`);
     const whole = one.tokens && one.tokens.length === n;
-    return {title: name, layers: layers.length, heads: heads, causal: Boolean(layers[0].pattern?.causal),
-      tokens: whole ? one.tokens.map(String) : Array.from({length: n}, (_, i) => String(i + 1)), matrices: matrices,
+    return {title: name, layers: layers.length, heads, causal: Boolean(layers[0].pattern?.causal),
+      tokens: whole ? one.tokens.map(String) : Array.from({length: n}, (_, i) => String(i + 1)), matrices,
       given: layers.flatMap((l) => l.heads)};
   }
 
@@ -80,7 +80,7 @@ window.abeHeads = (() => {
   /* [{key, label, says, of(A)}], says: what the caption calls it. */
   function kinds(source, state) {
     const n = source.tokens.length, pairs = repeats(source);
-    const given = (key, label, number) => ({key: key, label: label, says: `Its share of weight for the ${label.toLowerCase()}`, of: (_, h) => source.given[h][number]});
+    const given = (key, label, number) => ({key, label, says: `Its share of weight for the ${label.toLowerCase()}`, of: (_, h) => source.given[h][number]});
     if (!source.matrices) {
       return [given("first", "Strongest key", "sink"), given("previous", "Previous token", "to_previous"),
         given("next", "Next token", "to_next"), given("itself", "Own token", "to_self")];
@@ -116,7 +116,7 @@ window.abeHeads = (() => {
     const n = source.tokens.length, h = (state.layer - 1) * source.heads + state.head - 1, list = kinds(source, state);
     const kind = list.find((one) => one.key === state.show) || list[0], all = source.matrices || source.given;
     const even = range(0, n).map((i) => range(0, n).map((j) => !source.causal ? 1 / n : j > i ? 0 : 1 / (i + 1)));
-    const view = {source: source, state: Object.assign({}, state, {show: kind.key}), n: n, h: h, kind: kind, kinds: list, high: n > 20 ? 16 : 24};
+    const view = {source, state: Object.assign({}, state, {show: kind.key}), n, h, kind, kinds: list, high: n > 20 ? 16 : 24};
     const values = list.map((one) => all.map((A, k) => one.of(A, k) || 0));
     view.pattern = source.matrices ? source.matrices[h] : [[0]];
     view.row = view.pattern[source.matrices ? state.word - 1 : 0];
@@ -133,7 +133,7 @@ window.abeHeads = (() => {
   function grid(s, width) {
     const across = s.layers > s.heads, columns = across ? s.layers : s.heads, rows = across ? s.heads : s.layers;
     const high = Math.max(Math.min(200 / rows, 30), 18);
-    return {across: across, columns: columns, rows: rows, left: 22, top: 36, w: (width - 24) / columns, high: high,
+    return {across, columns, rows, left: 22, top: 36, w: (width - 24) / columns, high,
       head: (c, r) => across ? c * s.heads + r : r * s.heads + c};
   }
 
@@ -143,5 +143,5 @@ window.abeHeads = (() => {
     "weight that both heads put on the same tokens, mean over rows; “elsewhere” is the mean over the other sentences. The weights are " +
     "stored in 8 bits, so that each is within 1/255 of the model's.";
 
-  return {known: known, add: add, bytes: bytes, unpack: unpack, read: read, measure: measure, grid: grid, name: name, range: range, HOW: HOW, MEANING: MEANING};
+  return {known, add, bytes, unpack, read, measure, grid, name, range, HOW, MEANING};
 })();

@@ -37,8 +37,8 @@ abeLabs.define("nothing", (lab) => {
   function compute(state) {
     const rest = tokens.slice(1).map((_, i) => weigh(state, state.rest, i + 1)), trigger = weigh(state, state.trigger, n);
     const outputs = rest.map((weights, i) => output(state, weights, i + 1)), last = output(state, trigger, n);
-    const errors = [Math.max.apply(null, outputs.map((row) => far(row, [0, 0]))), far(last, target)];
-    return {rest: rest, trigger: trigger, outputs: outputs.concat([last]), errors: errors, worst: Math.max(errors[0], errors[1])};
+    const errors = [Math.max(...outputs.map((row) => far(row, [0, 0]))), far(last, target)];
+    return {rest, trigger, outputs: outputs.concat([last]), errors, worst: Math.max(errors[0], errors[1])};
   }
 
   // ------------------------------------------------------- the best that this kind of head can do
@@ -51,9 +51,9 @@ abeLabs.define("nothing", (lab) => {
     if (state.rule === "softmax" && !state.withBos) {
       const even = compute(Object.assign({}, state, {keep: 1})).errors[0], all = far(target, [0, 0]);
       settings.keep = +(Math.round(20 * all / (even + all)) / 20).toFixed(2);
-      return {least: even * all / (even + all), settings: settings, words: ", since all weights are even whatever the scores, and what is kept at the trigger leaks at rest"};
+      return {least: even * all / (even + all), settings, words: ", since all weights are even whatever the scores, and what is kept at the trigger leaks at rest"};
     }
-    return {least: 0, settings: settings, words: "as near to 0 as you like and never 0: the lower the score at rest and the higher at the trigger, the smaller both errors"};
+    return {least: 0, settings, words: "as near to 0 as you like and never 0: the lower the score at rest and the higher at the trigger, the smaller both errors"};
   }
 
   // ------------------------------------------------------- pictures
@@ -107,7 +107,7 @@ abeLabs.define("nothing", (lab) => {
 
   // ------------------------------------------------------- the stage
 
-  const slider = (key, label, step) => lab.slider({key: key, label: label, min: LIMITS[key][0], max: LIMITS[key][1], step: step, text: (value) => fixed(value)});
+  const slider = (key, label, step) => lab.slider({key, label, min: LIMITS[key][0], max: LIMITS[key][1], step, text: (value) => fixed(value)});
   const ofBos = slider("bos", "What BOS passes on", 0.05), ofSink = slider("sink", "Score of the sink", 0.5);
   const show = lab.button({label: "Show the best possible", press: () => {
     if (!(tried[kind()] >= 3)) { lab.say("Try first: move the sliders a few times, then look."); return; }
@@ -121,10 +121,10 @@ abeLabs.define("nothing", (lab) => {
   lab.stage.append(
     lab.row([lab.choice({key: "rule", label: "From scores to weights", options: RULES.map((rule) => ({value: rule[0], label: rule[2] || rule[1]}))}),
       lab.toggle({key: "withBos", label: "with BOS (score 0)"})]),
-    lab.row([abeLabs.element("div", {"class": "abe-side"}, [
+    lab.row([abeLabs.element("div", {class: "abe-side"}, [
       slider("rest", "Score of the tokens at rest", 0.25), slider("trigger", "Score of the tokens at the trigger", 0.25),
       slider("keep", "What a token passes on", 0.05), ofBos, ofSink, show]),
-      abeLabs.element("div", {"class": "abe-side"}, [bars, plane])]));
+      abeLabs.element("div", {class: "abe-side"}, [bars, plane])]));
 
   function kind() { return lab.state.rule + lab.state.withBos; }
 

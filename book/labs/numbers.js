@@ -27,7 +27,7 @@
   /* softmax() of one row. allowed: which scores count; the others weigh 0, and so do all where none counts. */
   function softmax(scores, allowed) {
     const counts = scores.map((_, j) => !allowed || allowed[j]);
-    const top = Math.max.apply(null, scores.filter((_, j) => counts[j]));
+    const top = Math.max(...scores.filter((_, j) => counts[j]));
     const parts = scores.map((score, j) => counts[j] ? Math.exp(score - top) : 0);
     const total = sum(parts);
     return parts.map((part) => total ? part / total : 0);
@@ -39,7 +39,7 @@
     const scale = given.scale === undefined ? 1 / Math.sqrt(K[0].length) : given.scale;
     const scores = matmul(Q, transpose(K)).map((row) => row.map((s) => s * scale));
     const weights = scores.map((row, i) => softmax(row, given.mask?.[i]));
-    return {scores: scores, weights: weights, output: matmul(weights, V)};
+    return {scores, weights, output: matmul(weights, V)};
   }
 
   /* In nats, as everywhere in the book. */
@@ -47,7 +47,7 @@
     return -sum(weights.map((w) => w > 0 ? w * Math.log(w) : 0));
   }
 
-  /* Numbers from 0 to 1 that anybody can draw again: mulberry32. labs.page_normals() in attn_utils has it in Python. */
+  /* Numbers from 0 to 1 by mulberry32; page_normals() in attn_utils has it in Python. */
   function uniforms(seed) {
     let a = seed >>> 0;
     return () => {
@@ -84,7 +84,7 @@
         }
       }
     }
-    return {rows: rows, turns: turns};
+    return {rows, turns};
   }
 
   function turn(a, b, c, s) {
@@ -103,9 +103,9 @@
     return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
   }
 
-  Object.assign(window.abeLabs, {
-    sum: sum, mean: mean, dot: dot, norm: norm, transpose: transpose, matmul: matmul, reshape: reshape,
-    softmax: softmax, attention: attention, entropy: entropy, uniforms: uniforms, normals: normals,
-    singularValues: singularValues, orthogonal: orthogonal, fixed: fixed
+  Object.assign(abeLabs, {
+    sum, mean, dot, norm, transpose, matmul, reshape,
+    softmax, attention, entropy, uniforms, normals,
+    singularValues, orthogonal, fixed: fixed
   });
 })();
