@@ -1,8 +1,10 @@
 """Brings the live figures of lab() to life: their scripts, on the pages that have one, and an address for each.
 
 A notebook cannot know on which page it will stand, so that its link leads to labs/NAME.html, which leads on.
+Data that a figure loads on demand are scripts, too, because a page that was opened from a folder may read nothing else.
 """
 
+import base64
 import html
 import json
 import posixpath
@@ -10,6 +12,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.errors import ExtensionError
@@ -73,6 +76,15 @@ def first(places):
     return min(places, key=lambda place: (not place.startswith("notebooks/"), place))
 
 
+def head_scripts(path):
+    """Name -> text of the scripts with the weights of trained models, from heads.npz (tools/make_heads.py)."""
+    with np.load(path, allow_pickle=False) as file:
+        contents = json.loads(file["contents"].tobytes().decode("utf8"))
+        texts = {name: base64.b64encode(file[name].tobytes()).decode() for name in file.files if name != "contents"}
+    texts = {name: f'abeHeads.add("{name}", "{text}");\n' for name, text in texts.items()}
+    return {"contents": f'abeHeads.add("contents", {json.dumps(contents)});\n', **texts}
+
+
 def write_labs(app, exception):
     """Copy the scripts, and write the address of each live figure that is on a page."""
     if exception is None and app.builder.format == "html":
@@ -80,6 +92,10 @@ def write_labs(app, exception):
         static.mkdir(parents=True, exist_ok=True)
         for script in sorted(scripts(app).glob("*.js")):
             shutil.copyfile(script, static / script.name)
+        for data in scripts(app).glob("heads.npz"):
+            (static / "heads").mkdir(exist_ok=True)
+            for name, text in head_scripts(data).items():
+                (static / "heads" / f"{name}.js").write_text(text, encoding="utf-8")
         for name, places in app.live_figures.items():
             page = Path(app.outdir) / "labs" / f"{name}.html"
             page.parent.mkdir(exist_ok=True)

@@ -34,12 +34,12 @@ abeLabs.define("ask", (lab) => {
   function compute(state) {
     const X = words.map((word) => vectors.get(word)), scale = (state.scale ? 1 / Math.sqrt(D) : 1) / state.temperature;
     if (state.source === "raw") {
-      weights = abeLabs.attention(X, X, X, {scale: scale}).weights;
+      weights = abeLabs.attention(X, X, X, {scale}).weights;
       ranks = [];
       return;
     }
     const W = draw(state.draws), Q = X.map((x) => project(x, W, 0)), K = X.map((x) => project(x, W, D * D));
-    weights = abeLabs.attention(Q, K, X, {scale: scale}).weights;
+    weights = abeLabs.attention(Q, K, X, {scale}).weights;
     ranks = [];
     for (let seed = 1; seed <= state.draws; seed++) { // of one row, so that hundreds of draws take no time
       const M = draw(seed), q = project(X[asks], M, 0), asked = new Array(D).fill(0); // q W_K^T
@@ -99,7 +99,7 @@ abeLabs.define("ask", (lab) => {
     row.forEach((weight, j) => {
       const y = 36 + 24 * j, followed = j === other, color = followed ? "orange" : j === asks ? "gray" : "blue";
       pen.text(left - 6, y, words[j], {anchor: "end", weight: followed ? 700 : 400});
-      pen.rect(left, y - 8, weight * share, 16, {color: color});
+      pen.rect(left, y - 8, weight * share, 16, {color});
       pen.text(left + weight * share + 6, y, `${fixed(weight)} · ${ordinal(rank(row, j))}`, {weight: followed ? 700 : 400});
     });
     return `Bars: ${row.map((weight, j) => `${words[j]} ${fixed(weight)}`).join(", ")}.`;
@@ -108,7 +108,7 @@ abeLabs.define("ask", (lab) => {
   const matrix = lab.picture({height: (width) => 96 + cell(width) * words.length, draw: (pen) => {
     const size = cell(pen.width), left = 12 + 7 * Math.max(0, ...words.map((word) => word.length));
     pen.text(0, 8, "All weights: a row for each word that asks", {weight: 600});
-    pen.heat(weights.map((row) => row.map((w) => w / Math.max(...weights.flat()))), {x: left, y: 92, size: size, rows: words, columns: words});
+    pen.heat(weights.map((row) => row.map((w) => w / Math.max(...weights.flat()))), {x: left, y: 92, size, rows: words, columns: words});
     if (words.length) {
       const mark = pen.rect(left - 1, 91 + asks * size, size * words.length + 1, size + 1, {opacity: 0, edge: "orange"});
       mark.style.strokeWidth = 2;
@@ -202,7 +202,7 @@ abeLabs.define("ask", (lab) => {
       random.hidden = state.source === "raw";
       if (words.length) compute(state);
       else { weights = []; ranks = []; }
-      lab.numbers({words: words, weights: weights, ranks: ranks});
+      lab.numbers({words, weights, ranks});
       return describe(state);
     });
   }).catch((error) => {

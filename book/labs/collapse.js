@@ -34,7 +34,7 @@ abeLabs.define("collapse", (lab) => {
     const [W_Q, W_K, W_V] = [0, 1, 2].map((i) => abeLabs.reshape(drawn.slice(i * D * D, (i + 1) * D * D), D, D));
     const N = rms(X), mask = state.causal ? X.map((_, i) => X.map((_, j) => j <= i)) : undefined;
     const V = abeLabs.matmul(N, W_V), P = state.repair ? V[0].map((_, c) => abeLabs.mean(V.map((row) => row[c]))) : null;
-    const options = {mask: mask, scale: state.loud / Math.sqrt(D)};
+    const options = {mask, scale: state.loud / Math.sqrt(D)};
     const mixed = abeLabs.attention(abeLabs.matmul(N, W_Q), abeLabs.matmul(N, W_K), V, options).output;
     return mixed.map((row, i) => row.map((x, c) => {
       const made = x - (P ? P[c] : 0) + (state.skip ? X[i][c] : 0);
@@ -112,7 +112,7 @@ abeLabs.define("collapse", (lab) => {
     lab.row([lab.toggle({key: "skip", label: "Skip"}), lab.toggle({key: "repair", label: "Repair"}),
       lab.toggle({key: "causal", label: "Causal mask"}),
       lab.button({label: "Draw again", press: () => { lab.set({draw: lab.state.draw + 1}); }})]),
-    abeLabs.element("div", {"class": "abe-row abe-halves"}, [cloud, depth]),
+    abeLabs.element("div", {class: "abe-row abe-halves"}, [cloud, depth]),
     lab.row([lab.slider({key: "tokens", label: "Tokens", values: SIZES}),
       lab.slider({key: "loud", label: "Scores multiplied by", values: LOUD})]));
 

@@ -2,10 +2,10 @@
 
    numbers.js, controls.js and drawing.js add to it. How to write a figure:
 
-   abeLabs.define("name", function (lab) {
-     lab.begin({steps: 3});                             the state in which it begins: numbers, texts, booleans, lists
+   abeLabs.define("name", (lab) => {
+     lab.begin({steps: 3});         the state in which it begins: numbers, texts, booleans, lists
      lab.stage.append(lab.slider({key: "steps", ...}), lab.picture({...}));
-     lab.run(function (state, key) { ...; return "One sentence that says what is seen."; });
+     lab.run((state, key) => { ...; return "One sentence that says what is seen."; });
    });
 */
 
@@ -15,6 +15,7 @@ window.abeLabs = (() => {
   const kinds = {}, running = {}, extensions = [];
   const QUIET = 400; // milliseconds without a change, before the address is written and the sentence read out
 
+  /* build(lab) fills the stage; where it has to wait for data, it returns a promise. */
   function define(name, build) { kinds[name] = build; }
 
   /* Give every figure more methods: extend(function (lab) { lab.method = ... }). */
@@ -103,9 +104,9 @@ window.abeLabs = (() => {
 
   function start(name, stage, data, figure) {
     if (!kinds[name]) throw new Error(`${name}.js defines no figure of this name`);
-    const lab = {name: name, stage: stage, data: data, figure: figure, defaults: {}, state: {}, bound: [], pictures: []};
+    const lab = {name, stage, data, figure, defaults: {}, state: {}, bound: [], pictures: []};
     let lit = [];
-    const caption = figure.querySelector("figcaption"), said = element("p", {"class": "abe-said", role: "status"});
+    const caption = figure.querySelector("figcaption"), said = element("p", {class: "abe-said", role: "status"});
     let update = null, mend = null, sentence = caption.textContent;
     lab.still = sentence; // what the still picture says
     const readOut = later(() => { if (said.textContent !== sentence) said.textContent = sentence; }, QUIET);
@@ -184,17 +185,18 @@ window.abeLabs = (() => {
       update = follow;
       refresh(null);
       lab.ready = true;
-      const copy = element("button", {type: "button", "class": "abe-button"}, "Copy link");
-      const again = element("button", {type: "button", "class": "abe-button"}, "Reset");
+      const copy = element("button", {type: "button", class: "abe-button"}, "Copy link");
+      const again = element("button", {type: "button", class: "abe-button"}, "Reset");
       copy.addEventListener("click", () => { copyText(lab.link(), copy); });
       again.addEventListener("click", () => { lab.reset(); });
-      stage.append(element("div", {"class": "abe-foot"}, [again, copy]), said);
+      stage.append(element("div", {class: "abe-foot"}, [again, copy]), said);
     };
 
     extensions.forEach((add) => { add(lab); });
-    kinds[name](lab);
+    const built = kinds[name](lab);
     running[name] = lab;
     figure.lab = lab;
+    return built;
   }
 
   function copyText(text, button) {
@@ -203,7 +205,7 @@ window.abeLabs = (() => {
       button.addEventListener("blur", () => { button.textContent = "Copy link"; }, {once: true});
     }
     function byHand() { // from a folder there is no navigator.clipboard
-      const field = element("textarea", {"class": "abe-said"});
+      const field = element("textarea", {class: "abe-said"});
       field.value = text;
       button.after(field);
       field.select();
@@ -216,5 +218,5 @@ window.abeLabs = (() => {
     else byHand();
   }
 
-  return {define: define, extend: extend, start: start, element: element, later: later, readAddress: readAddress};
+  return {define, extend, start, element, later, readAddress};
 })();

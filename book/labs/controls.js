@@ -1,13 +1,12 @@
 /* The controls of the live figures. Each is bound to a key of the state, has its name in words, and is 44 pixels high.
 
-   lab.slider, .choice, .select, .toggle, .field, .stepper, .cells (a matrix of numbers) return an element to append;
-   lab.button acts; lab.table sets elements in rows and columns; abeLabs.grid and abeLabs.drag serve what else can be
-   pressed or dragged. */
+   lab.slider, .choice, .toggle, .field, .stepper, .cells (a matrix of numbers) return an element to append;
+   lab.button acts; lab.table sets elements in rows and columns. */
 
 (() => {
   "use strict";
 
-  const make = window.abeLabs.element;
+  const make = abeLabs.element;
 
   /* Arrow keys, Home and End move through the rows of buttons; Tab enters and leaves them as one. */
   function grid(rows) {
@@ -77,48 +76,38 @@
     return values.reduce((best, one, i) => Math.abs(one - value) < Math.abs(values[best] - value) ? i : best, 0);
   }
 
-  window.abeLabs.extend((lab) => {
+  abeLabs.extend((lab) => {
     let ids = 0;
     function id() { return `lab-${lab.name}-${++ids}`; }
-    function change(key, value) { lab.set(Object.fromEntries([[key, value]])); }
+    function change(key, value) { lab.set({[key]: value}); }
 
     /* options: key, label, values (or min, max, step), text(value) for what stands beside it. */
     lab.slider = (options) => {
       const values = options.values || range(options), text = options.text || String, name = id();
       const input = make("input", {type: "range", id: name, min: 0, max: values.length - 1, step: 1});
-      const longest = Math.max.apply(null, values.map((value) => text(value).length));
-      const shown = make("output", {"for": name, style: `min-width:${longest}ch`});
+      const longest = Math.max(...values.map((value) => text(value).length));
+      const shown = make("output", {for: name, style: `min-width:${longest}ch`});
       input.addEventListener("input", () => { change(options.key, values[+input.value]); });
       lab.bound.push((state) => {
         input.value = nearest(values, state[options.key]);
         shown.textContent = text(state[options.key]);
         input.setAttribute("aria-valuetext", text(state[options.key]));
       });
-      return make("div", {"class": "abe-slider"}, [make("label", {"for": name}, options.label), input, shown]);
+      return make("div", {class: "abe-slider"}, [make("label", {for: name}, options.label), input, shown]);
     };
 
     /* A few values side by side. options: key, label, options ([{value, label}, ...]). */
     lab.choice = (options) => {
       const name = id(), inputs = options.options.map((one, i) => {
-        const input = make("input", {type: "radio", name: name, id: `${name}-${i}`});
+        const input = make("input", {type: "radio", name, id: `${name}-${i}`});
         input.addEventListener("change", () => { change(options.key, one.value); });
         return input;
       });
       lab.bound.push((state) => {
         inputs.forEach((input, i) => { input.checked = options.options[i].value === state[options.key]; });
       });
-      return make("fieldset", {"class": "abe-choice"}, [make("legend", {}, options.label)].concat(
-        inputs.map((input, i) => make("label", {"for": input.id}, [input, make("span", {}, options.options[i].label)]))));
-    };
-
-    /* Many values in a list that opens. options as for choice. */
-    lab.select = (options) => {
-      const name = id(), select = make("select", {id: name}, options.options.map((one) => make("option", {}, one.label)));
-      select.addEventListener("change", () => { change(options.key, options.options[select.selectedIndex].value); });
-      lab.bound.push((state) => {
-        select.selectedIndex = options.options.findIndex((one) => one.value === state[options.key]);
-      });
-      return make("div", {"class": "abe-select"}, [make("label", {"for": name}, options.label), select]);
+      return make("fieldset", {class: "abe-choice"}, [make("legend", {}, options.label)].concat(
+        inputs.map((input, i) => make("label", {for: input.id}, [input, make("span", {}, options.options[i].label)]))));
     };
 
     /* On or off. */
@@ -126,7 +115,7 @@
       const input = make("input", {type: "checkbox"});
       input.addEventListener("change", () => { change(options.key, input.checked); });
       lab.bound.push((state) => { input.checked = state[options.key]; });
-      return make("label", {"class": "abe-toggle"}, [input, make("span", {}, options.label)]);
+      return make("label", {class: "abe-toggle"}, [input, make("span", {}, options.label)]);
     };
 
     /* A line of text. options: key, label, max (letters), hint (a text below it, which may be changed). */
@@ -137,8 +126,8 @@
       });
       input.addEventListener("input", () => { change(options.key, input.value); });
       lab.bound.push((state) => { if (input.value !== state[options.key]) input.value = state[options.key]; });
-      const hint = options.hint ? make("span", {"class": "abe-hint", id: `${name}-hint`}, options.hint) : "";
-      return make("div", {"class": "abe-field"}, [make("label", {"for": name}, options.label), input, hint]);
+      const hint = options.hint ? make("span", {class: "abe-hint", id: `${name}-hint`}, options.hint) : "";
+      return make("div", {class: "abe-field"}, [make("label", {for: name}, options.label), input, hint]);
     };
 
     /* One step back or forth. options: key, label, min, max (a number or a function), text(value). */
@@ -157,7 +146,7 @@
         buttons[0].setAttribute("aria-disabled", state[options.key] <= options.min);
         buttons[1].setAttribute("aria-disabled", state[options.key] >= most());
       });
-      return make("div", {"class": "abe-stepper", role: "group", "aria-label": options.label},
+      return make("div", {class: "abe-stepper", role: "group", "aria-label": options.label},
         [make("span", {}, options.label), buttons[0], shown, buttons[1]]);
     };
 
@@ -172,7 +161,7 @@
       }
       function cell(i, j) {
         const index = i * width + j, input = make("input", {
-          type: "number", "class": "abe-number", step: step, min: options.min, max: options.max,
+          type: "number", class: "abe-number", step, min: options.min, max: options.max,
           "aria-label": options.label(i, j)
         });
         let before = 0;
@@ -191,11 +180,11 @@
         });
         return input;
       }
-      return lab.table({caption: options.caption, rows: options.rows, columns: options.columns, cell: cell}).element;
+      return lab.table({caption: options.caption, rows: options.rows, columns: options.columns, cell}).element;
     };
 
     lab.button = (options) => {
-      const button = make("button", {type: "button", "class": "abe-button"}, options.label);
+      const button = make("button", {type: "button", class: "abe-button"}, options.label);
       button.addEventListener("click", options.press);
       return button;
     };
@@ -205,13 +194,13 @@
       const cells = options.rows.map((_, i) => options.columns.map((_, j) => options.cell(i, j)));
       const heads = options.columns.map((name) => make("th", {scope: "col"}, name));
       const body = options.rows.map((name, i) => make("tr", {}, [make("th", {scope: "row"}, name)].concat(cells[i].map((cell) => make("td", {}, cell)))));
-      return {cells: cells, element: make("table", {}, [make("caption", {}, options.caption),
+      return {cells, element: make("table", {}, [make("caption", {}, options.caption),
         make("thead", {}, make("tr", {}, [make("td")].concat(heads))), make("tbody", {}, body)])};
     };
 
     /* Elements side by side, which wrap on a narrow screen. */
-    lab.row = (children) => make("div", {"class": "abe-row"}, children);
+    lab.row = (children) => make("div", {class: "abe-row"}, children);
   });
 
-  Object.assign(window.abeLabs, {grid: grid, drag: drag});
+  Object.assign(abeLabs, {grid, drag});
 })();

@@ -12,6 +12,7 @@
   var COMMON = ["common", "numbers", "controls", "drawing"]; // in this order
   var NEEDS = {ask: ["words"]}; // what a figure stands on besides
 
+  /* Load a script of book/labs once, such as "mask" or "heads/contents"; a promise. */
   function load(name) {
     loading[name] = loading[name] || new Promise((done, fail) => {
       var tag = document.createElement("script");
@@ -29,7 +30,8 @@
     Promise.all(COMMON.concat(NEEDS[figure.dataset.lab] || [], figure.dataset.lab).map(load)).then(() => {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
-      window.abeLabs.start(figure.dataset.lab, stage, data, figure);
+      return window.abeLabs.start(figure.dataset.lab, stage, data, figure);
+    }).then(() => {
       figure.classList.add("abe-live");
       if (figure === linked()) follow(); // it has another height now
     }).catch((error) => {
@@ -45,6 +47,7 @@
   }
   function follow() { if (linked()) linked().scrollIntoView(); }
 
+  window.abeLoad = load;
   if (root === undefined || !("IntersectionObserver" in window)) return;
   var seen = new IntersectionObserver((entries) => {
     entries.filter((entry) => entry.isIntersecting).forEach((entry) => {

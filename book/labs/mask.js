@@ -32,12 +32,12 @@ abeLabs.define("mask", (lab) => {
   function compute(t) {
     const X = words.slice(0, t).map((word) => lab.data.vectors[lab.data.words.indexOf(word)]);
     const mask = X.map((_, i) => X.map((_, j) => allowed(i, j)));
-    return abeLabs.attention(X, X, X, {mask: mask});
+    return abeLabs.attention(X, X, X, {mask});
   }
 
   // ------------------------------------------------------- the matrix of places
 
-  const places = make("div", {"class": "abe-places"});
+  const places = make("div", {class: "abe-places"});
   let buttons = [], built = "";
 
   function build() {
@@ -45,7 +45,7 @@ abeLabs.define("mask", (lab) => {
     built = words.join(" ");
     const table = lab.table({caption: "Weights: each row looks at the columns", rows: words, columns: words,
       cell: (i, j) => {
-        const button = make("button", {type: "button", "class": "abe-place"});
+        const button = make("button", {type: "button", class: "abe-place"});
         button.addEventListener("click", () => { toggle(i * words.length + j); });
         return button;
       }});
@@ -62,7 +62,7 @@ abeLabs.define("mask", (lab) => {
   function preset(rule) {
     const n = words.length, flipped = [];
     for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (rule(i, j) !== (j <= i)) flipped.push(i * n + j);
-    lab.set({flipped: flipped});
+    lab.set({flipped});
   }
 
   function show(button, i, j, weights, t) {
@@ -81,7 +81,7 @@ abeLabs.define("mask", (lab) => {
   let now = null, old = [], cost = {};
 
   const outputs = lab.picture({height: () => 24 + 24 * words.length, draw: (pen) => {
-    const size = (pen.width - 74) / d, top = Math.max.apply(null, now.output.flat().map(Math.abs).concat(1e-9));
+    const size = (pen.width - 74) / d, top = Math.max(...now.output.flat().map(Math.abs).concat(1e-9));
     const wrong = old.some((change) => change > 1e-6);
     pen.text(0, 9, wrong ? "Outputs; framed: the cache is wrong" : `Outputs, ${d} numbers each`);
     now.output.forEach((row, i) => {
@@ -126,7 +126,7 @@ abeLabs.define("mask", (lab) => {
       return notes.join("") + "The future leaks: “" + words[l[0]] + "” gives " + fixed(now.weights[l[0]][l[1]]) + " to “" +
         words[l[1]] + "”, which comes later" + (moved ? `, and ${moved === 1 ? "an output" : `${moved} outputs`} in the cache became wrong` : "") + ".";
     }
-    const others = last.slice(0, -1), best = others.indexOf(Math.max.apply(null, others));
+    const others = last.slice(0, -1), best = others.indexOf(Math.max(...others));
     const to = abeLabs.sum(last) === 0 ? "looks at nothing, and its output is 0" :
       `gives ${fixed(last[t - 1])} to itself${t > 1 ? ` and, of the others, most to “${words[best]}”, ${fixed(last[best])}` : ""}`;
     return `${notes.join("")}No word looks at what comes after it. The last, “${words[t - 1]}”, ${to}.`;
@@ -136,9 +136,9 @@ abeLabs.define("mask", (lab) => {
     text: (value) => `${value} of ${words.length}`});
   lab.stage.append(
     lab.field({key: "text", label: `Your sentence, of up to ${MOST} words`, max: 60}),
-    make("details", {"class": "abe-words"}, [make("summary", {}, "The words it knows"), lab.data.words.join(", ")]),
+    make("details", {class: "abe-words"}, [make("summary", {}, "The words it knows"), lab.data.words.join(", ")]),
     make("p", {}, "Press a place to forbid or allow it."),
-    lab.row([places, make("div", {"class": "abe-side"}, [outputs, stepper, bars])]),
+    lab.row([places, make("div", {class: "abe-side"}, [outputs, stepper, bars])]),
     lab.row([
       lab.button({label: "Causal mask", press: () => { preset((i, j) => j <= i); }}),
       lab.button({label: "No mask", press: () => { preset(() => true); }}),

@@ -42,7 +42,7 @@ abeLabs.define("temperature", (lab) => {
     const by = state.width ** state.power;
     const scores = drawn.slice(0, state.draws).map((one) => one[state.width].slice(0, state.keys).map((s) => s / by));
     const weights = scores.map((row) => abeLabs.softmax(row));
-    return {scores: scores, weights: weights, largest: weights.map((row) => Math.max(...row)),
+    return {scores, weights, largest: weights.map((row) => Math.max(...row)),
       neighbors: weights.map((row) => Math.exp(abeLabs.entropy(row))), jacobian: weights.map(jacobianSize)};
   }
 
@@ -82,7 +82,7 @@ abeLabs.define("temperature", (lab) => {
   }});
 
   function strip(name, values, top) {
-    return {name: name, values: values, top: top, mean: abeLabs.mean(values), now: last(values)};
+    return {name, values, top, mean: abeLabs.mean(values), now: last(values)};
   }
 
   const strips = lab.picture({height: 204, draw: (pen) => {
@@ -109,7 +109,7 @@ abeLabs.define("temperature", (lab) => {
     lab.row([
       lab.button({label: "Draw again", press: () => { lab.set({draws: lab.state.draws + 1}); }}),
       lab.button({label: "20 more", press: () => { lab.set({draws: lab.state.draws + 20}); }})]),
-    abeLabs.element("div", {"class": "abe-row abe-halves"}, [histogram, bars]), strips);
+    abeLabs.element("div", {class: "abe-row abe-halves"}, [histogram, bars]), strips);
 
   lab.run((state) => {
     now = compute(state);

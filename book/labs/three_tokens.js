@@ -7,7 +7,7 @@ abeLabs.define("three_tokens", (lab) => {
   "use strict";
 
   const make = abeLabs.element, data = lab.data, words = data.words, d_k = data.W_K[0][0].length;
-  const NAMES = ["W_Q", "W_K", "W_V"], SIGNS = {X: "X, the words", W_Q: "W_Q", W_K: "W_K", W_V: "W_V"};
+  const NAMES = ["W_Q", "W_K", "W_V"], SIGNS = {X: "X, the words", W_Q: "W_Q: asks", W_K: "W_K: is found by", W_V: "W_V: passes on"};
   const features = data.X[0].map((_, c) => `feature ${c + 1}`);
   let seen = [words.length - 1, words.length - 1], before = null, now = null;
 
@@ -34,7 +34,7 @@ abeLabs.define("three_tokens", (lab) => {
 
   function compute() {
     const X = matrix("X"), [Q, K, V] = NAMES.map((name) => abeLabs.matmul(X, matrix(`${name}_${lab.state.head}`)));
-    return Object.assign(abeLabs.attention(Q, K, V), {Q: Q, K: K, V: V});
+    return Object.assign(abeLabs.attention(Q, K, V), {Q, K, V});
   }
 
   // ------------------------------------------------------- texts
@@ -60,7 +60,7 @@ abeLabs.define("three_tokens", (lab) => {
   function cells(key, head) {
     const name = key.slice(0, 3), [rows, columns] = sizes(key), isX = key === "X";
     return lab.cells({
-      key: key, caption: `${SIGNS[name]}${head ? ` of head ${head}` : ""}`, min: -limits[name], max: limits[name],
+      key, caption: SIGNS[name], min: -limits[name], max: limits[name],
       rows: isX ? words : Array.from({length: rows}, (_, r) => String(r + 1)),
       columns: Array.from({length: columns}, (_, c) => String(c + 1)),
       label: (i, j) => isX ? `${words[i]}, ${features[j]}` : `${name} of head ${head}, row ${i + 1}, column ${j + 1}`
@@ -76,12 +76,12 @@ abeLabs.define("three_tokens", (lab) => {
   // ------------------------------------------------------- what follows
 
   function numbers(caption, columns) {
-    return lab.table({caption: caption, rows: words, columns: columns, cell: () => make("span", {"class": "abe-result"})});
+    return lab.table({caption, rows: words, columns, cell: () => make("span", {class: "abe-result"})});
   }
 
   const scores = numbers("Scores", words), outputs = numbers("Outputs", features.map((_, c) => String(c + 1)));
   const weights = lab.table({caption: "Weights: point at one", rows: words, columns: words, cell: (i, j) => {
-    const button = make("button", {type: "button", "class": "abe-place"});
+    const button = make("button", {type: "button", class: "abe-place"});
     const point = () => {
       if (seen[0] === i && seen[1] === j) return;
       seen = [i, j];
@@ -113,7 +113,7 @@ abeLabs.define("three_tokens", (lab) => {
     const products = q.map((value, c) => value * k[c]), rows = [
       [`${words[i]} asks`, q, "blue"], [`${words[j]} is found by`, k, "orange"], ["product", products, "ink"]];
     rows.forEach(([name, values, color], r) => {
-      pen.text(0, 14 + 26 * r, name, {color: color, weight: 600});
+      pen.text(0, 14 + 26 * r, name, {color, weight: 600});
       values.forEach((value, c) => { pen.text(118 + step * (c + 0.5), 14 + 26 * r, short(value), {anchor: "middle", size: 13}); });
     });
     pen.line(118, 54, 118 + step * d_k, 54, {color: "edge"});
@@ -132,8 +132,8 @@ abeLabs.define("three_tokens", (lab) => {
 
   lab.stage.append(
     lab.choice({key: "head", label: "Head", options: [{value: 1, label: "Head 1"}, {value: 2, label: "Head 2"}]}),
-    lab.row([cells("X"), ...heads.flat()]), make("p", {"class": "abe-hint"}, "Write a number, drag it sideways, or use the arrow keys."),
-    make("div", {"class": "abe-row abe-follows"}, [scores.element, make("div", {}, weights.element), outputs.element]), explained);
+    lab.row([cells("X"), ...heads.flat()]), make("p", {class: "abe-hint"}, "Write a number, drag it sideways, or use the arrow keys."),
+    make("div", {class: "abe-row abe-follows"}, [scores.element, make("div", {}, weights.element), outputs.element]), explained);
 
   lab.run((state, key) => {
     heads.forEach((boxes, h) => { boxes.forEach((box) => { box.hidden = h + 1 !== state.head; }); });

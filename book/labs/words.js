@@ -75,5 +75,5 @@
 
   function whole() { return Boolean(parts.rest?.there); }
 
-  abeLabs.words = {vectors: vectors, load: load, whole: whole, tokens: tokens, near: near};
+  abeLabs.words = {vectors, load, whole, tokens, near};
 })();

@@ -1,6 +1,7 @@
 """A small site of one page with outputs on it, and a live figure on that page, in Chromium."""
 
 import json
+import shutil
 from contextlib import contextmanager
 from importlib import resources
 
@@ -34,6 +35,7 @@ def build(source, outputs, scripts=None):
     files = {path.name: path.read_text("utf8") for path in (ROOT / "book" / "labs").glob("*.js")}
     for name, text in {**files, **(scripts or {})}.items():
         (source / "book" / "labs" / name).write_text(text, "utf8")
+    shutil.copyfile(ROOT / "book" / "labs" / "heads.npz", source / "book" / "labs" / "heads.npz")
     places = {"ext": "_ext", "css": "css", "icon": "images/favicon.svg"}
     places = {name: str(ROOT / "book" / place) for name, place in places.items()}
     (source / "conf.py").write_text(CONF.format(**places))
@@ -42,9 +44,9 @@ def build(source, outputs, scripts=None):
     return out
 
 
-def stored(name):
-    """The output of lab(name, ...) as it stands in the notebooks."""
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+def stored(name, chapter=""):
+    """The output of lab(name, ...) as it stands in the notebooks, or in the one whose file begins with `chapter`."""
+    for path in sorted((ROOT / "notebooks").glob(f"{chapter}*.ipynb")):
         for cell in nbformat.read(path, as_version=4).cells:
             for output in cell.get("outputs", []):
                 if f'data-lab="{name}"' in str(output.get("data", {}).get("text/html", "")):

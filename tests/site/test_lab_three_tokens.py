@@ -83,9 +83,9 @@ def test_a_weight_shows_its_two_vectors(browser, site):
                                 "sum to 2. Divided by the root of 4, that is the score 1, and the weight is 0.09."),
                                ("tap", 1, "we asks (1, 1, 0, 0), drink is found by (1, 1, 1, 0)")):  # fmt: skip
             getattr(places.nth(at), press)()
+            visit.page.mouse.move(0, 0)  # a mouse that rests on a place points at it
             assert picture.get_attribute("aria-label").startswith(alt)
         assert visit.caption().startswith("In head 1, “we” gives")
-        visit.page.mouse.move(0, 0)
         places.nth(1).focus()
         visit.page.keyboard.press("ArrowDown")
         assert picture.get_attribute("aria-label").startswith("drink asks (0, 1, 1, 0), drink is found by (1, 1, 1, 0)")
