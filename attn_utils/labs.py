@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from attn_utils.figures import caption_element, pictures
+from attn_utils.figures import COLORS, caption_element, pictures
 from attn_utils.inputs import is_whole
 from attn_utils.outputs import as_json, plain, plain_sentence, show
 
@@ -45,6 +45,32 @@ def lab(name, fig, caption, alt=None, data=None):
 <script type="application/json">{as_json(plain(data or {}, DECIMALS))}</script>
 {caption_element(caption)}</figure>"""
     show("text/html", markup, f"Figure: {caption}\nLive on the site: {link}")
+
+
+def draw_asked(row, words, asks, followed):
+    """Draw what one word gives to the others: the sentence as a column, arcs to its left, bars to its right.
+
+    row       (n_tokens,) weights;  words   the tokens
+    asks      place of the word that gives them;  followed   place of the word that stands out
+
+    The still of "Ask a sentence". Returns the matplotlib Figure.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import Arc
+
+    figure, ax = plt.subplots(figsize=(4.0, 0.6 + 0.24 * len(words)))
+    for j, (weight, word) in enumerate(zip(row, words, strict=True)):
+        color = COLORS["orange"] if j == followed else COLORS["grey"] if j == asks else COLORS["blue"]
+        if j != asks:
+            wide = 0.05 * abs(j - asks)
+            ax.add_patch(Arc((0, (j + asks) / 2), wide, abs(j - asks), theta1=90, theta2=270, color=color,
+                             linewidth=1 + 30 * weight, alpha=min(1, 0.25 + 2 * weight)))  # fmt: skip
+        ax.text(0.02, j, word, va="center", weight="bold" if j in (asks, followed) else None)
+        ax.barh(j, 0.4 * weight / max(row), left=0.28, color=color)
+        ax.text(0.29 + 0.4 * weight / max(row), j, f"{weight:.2f}", va="center")
+    ax.set(xlim=(-0.34, 0.8), ylim=(len(words) - 0.5, -0.5))
+    ax.axis("off")
+    return figure
 
 
 def page_normals(seed, *shape):

@@ -163,10 +163,10 @@ window.abeLabs = (() => {
       caption.textContent = text;
     };
 
-    /* Write a text into an element; it lights up until the next change when another one stood there. */
+    /* Write a text into an element; it lights up until the next change when another one stood there. Nothing is no text. */
     lab.write = (target, text) => {
       if (target.textContent === text) return;
-      if (lab.ready && target.textContent) {
+      if (lab.ready && target.textContent && text) {
         target.classList.add("abe-lit");
         lit.push(target);
       }

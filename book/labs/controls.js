@@ -1,6 +1,6 @@
 /* The controls of the live figures. Each is bound to a key of the state, has its name in words, and is 44 pixels high.
 
-   lab.slider, .choice, .select, .toggle, .field, .stepper, .cells (a matrix of numbers) return an element to append;
+   lab.slider, .choice, .toggle, .field, .stepper, .cells (a matrix of numbers) return an element to append;
    lab.button acts; lab.table sets elements in rows and columns; abeLabs.grid and abeLabs.drag serve what else can be
    pressed or dragged. */
 
@@ -109,16 +109,6 @@
       });
       return make("fieldset", {"class": "abe-choice"}, [make("legend", {}, options.label)].concat(
         inputs.map((input, i) => make("label", {"for": input.id}, [input, make("span", {}, options.options[i].label)]))));
-    };
-
-    /* Many values in a list that opens. options as for choice. */
-    lab.select = (options) => {
-      const name = id(), select = make("select", {id: name}, options.options.map((one) => make("option", {}, one.label)));
-      select.addEventListener("change", () => { change(options.key, options.options[select.selectedIndex].value); });
-      lab.bound.push((state) => {
-        select.selectedIndex = options.options.findIndex((one) => one.value === state[options.key]);
-      });
-      return make("div", {"class": "abe-select"}, [make("label", {"for": name}, options.label), select]);
     };
 
     /* On or off. */

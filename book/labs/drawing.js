@@ -20,22 +20,10 @@
     return found;
   }
 
-  function powers(low, high) {
-    const found = [];
-    for (let e = Math.ceil(Math.log10(low) - 1e-9); 10 ** e <= high * (1 + 1e-9); e++) found.push(10 ** e);
-    const every = Math.ceil(found.length / 5);
-    return found.filter((_, i) => (found.length - 1 - i) % every === 0);
-  }
-
-  function superscript(value) {
-    return `10${String(Math.round(Math.log10(value))).replace(/./g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)])}`;
-  }
-
   function tickText(value) { return String(value).replace("-", "−"); }
 
-  function scale(range, from, to, log) {
-    const f = log ? Math.log10 : Number, low = f(range[0]), high = f(range[1]);
-    return (value) => from + (to - from) * (f(value) - low) / (high - low);
+  function scale(range, from, to) {
+    return (value) => from + (to - from) * (value - range[0]) / (range[1] - range[0]);
   }
 
   function makePen(svg, width, height) {
@@ -101,19 +89,17 @@
 
     /* Axes, and where values lie on them: {x(value), y(value), left, right, top, bottom}. options: box ({left, right,
        top, bottom} in pixels, with room for the letters inside), x and y ([low, high]), xLabel, yLabel (above the
-       axis), xTicks, yTicks (lists), xText, yText (of a tick), log ("x", "y", "xy"), grid (false: without lines). */
+       axis), xTicks, yTicks (lists), xText, yText (of a tick), grid (false: without lines). */
     pen.axes = (options) => {
-      const o = options, log = o.log || "", box = Object.assign({left: 0, right: width, top: 0, bottom: height}, o.box);
-      const yTicks = o.yTicks || (log.includes("y") ? powers(o.y[0], o.y[1]) : ticks(o.y[0], o.y[1], 4));
-      const xTicks = o.xTicks || (log.includes("x") ? powers(o.x[0], o.x[1]) : ticks(o.x[0], o.x[1], 5));
-      const yText = o.yText || (log.includes("y") ? superscript : tickText);
-      const xText = o.xText || (log.includes("x") ? superscript : tickText);
+      const o = options, box = Object.assign({left: 0, right: width, top: 0, bottom: height}, o.box);
+      const yTicks = o.yTicks || ticks(o.y[0], o.y[1], 4), xTicks = o.xTicks || ticks(o.x[0], o.x[1], 5);
+      const yText = o.yText || tickText, xText = o.xText || tickText;
       const longest = Math.max.apply(null, yTicks.map((t) => yText(t).length).concat(0));
       const left = box.left + 8 + 7 * longest, top = box.top + (o.yLabel ? 24 : 8);
       const right = box.right - 8, bottom = box.bottom - (xTicks.length ? 20 : 4) - (o.xLabel ? 18 : 0);
       const plot = {left: left, right: right, top: top, bottom: bottom};
-      plot.x = scale(o.x, left, right, log.includes("x"));
-      plot.y = scale(o.y, bottom, top, log.includes("y"));
+      plot.x = scale(o.x, left, right);
+      plot.y = scale(o.y, bottom, top);
       yTicks.forEach((t) => {
         if (o.grid !== false) pen.line(left, plot.y(t), right, plot.y(t));
         pen.text(left - 6, plot.y(t), yText(t), {anchor: "end", color: "faint"});
@@ -155,9 +141,6 @@
       });
       (o.columns || []).forEach((name, j) => { pen.text(o.x + (j + 0.5) * s, o.y - 6, name, {turn: -60}); });
     };
-
-    /* An arc over (or, with a negative height, under) a line, from x1 to x2. */
-    pen.arc = (x1, x2, y, rise, options) => pen.path(`M${x1} ${y}C${[x1, y - 4 / 3 * rise, x2, y - 4 / 3 * rise, x2, y].join(" ")}`, Object.assign({color: "blue"}, options));
 
     /* A legend in a row, which wraps: entries {text, color, dash, shape}; returns the height that it took. */
     pen.key = (x, y, entries) => {

@@ -10,6 +10,7 @@
   var root = document.documentElement.dataset.content_root;
   var loading = {};
   var COMMON = ["common", "numbers", "controls", "drawing"]; // in this order
+  var NEEDS = {ask: ["words"]}; // what a figure stands on besides
 
   /* Load a script of book/labs once, such as "mask" or "heads/contents"; a promise. */
   function load(name) {
@@ -26,7 +27,7 @@
 
   function start(figure) {
     var stage = figure.querySelector(".abe-stage");
-    Promise.all(COMMON.concat(figure.dataset.lab).map(load)).then(() => {
+    Promise.all(COMMON.concat(NEEDS[figure.dataset.lab] || [], figure.dataset.lab).map(load)).then(() => {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
       return window.abeLabs.start(figure.dataset.lab, stage, data, figure);

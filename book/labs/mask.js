@@ -7,7 +7,7 @@
 abeLabs.define("mask", (lab) => {
   "use strict";
 
-  const make = abeLabs.element, fixed = abeLabs.fixed, MOST = 6, d = lab.data.vectors[0].length;
+  const make = abeLabs.element, fixed = abeLabs.fixed, MOST = 5, d = lab.data.vectors[0].length;
   let words = [], unknown = [];
 
   function read(text) {
@@ -82,7 +82,8 @@ abeLabs.define("mask", (lab) => {
 
   const outputs = lab.picture({height: () => 24 + 24 * words.length, draw: (pen) => {
     const size = (pen.width - 74) / d, top = Math.max.apply(null, now.output.flat().map(Math.abs).concat(1e-9));
-    pen.text(0, 9, `Outputs, ${d} numbers each`);
+    const wrong = old.some((change) => change > 1e-6);
+    pen.text(0, 9, wrong ? "Outputs; framed: the cache is wrong" : `Outputs, ${d} numbers each`);
     now.output.forEach((row, i) => {
       pen.text(66, 36 + 24 * i, words[i], {anchor: "end"});
       row.forEach((value, c) => {
@@ -95,8 +96,8 @@ abeLabs.define("mask", (lab) => {
 
   const bars = lab.picture({height: 96, draw: (pen) => {
     const share = pen.width / Math.max(cost.again, 1);
-    [["again", "all rows again", "orange"], ["cached", "new row only", "blue"]].forEach((one, i) => {
-      pen.text(0, 10 + 48 * i, `${cost[one[0]].toLocaleString("en-US")} multiplications: ${one[1]}`);
+    [["again", "multiplications, reading all again", "orange"], ["cached", "multiplications, with the cache", "blue"]].forEach((one, i) => {
+      pen.text(0, 10 + 48 * i, `${cost[one[0]].toLocaleString("en-US")} ${one[1]}`);
       pen.rect(0, 20 + 48 * i, cost[one[0]] * share, 16, {color: one[2]});
     });
     return "Multiplications for all words so far: " + cost.again + " when all rows are computed again, " + cost.cached +
@@ -123,7 +124,7 @@ abeLabs.define("mask", (lab) => {
     if (leaks.length) {
       const l = leaks[leaks.length - 1], moved = old.filter((change) => change > 1e-6).length;
       return notes.join("") + "The future leaks: “" + words[l[0]] + "” gives " + fixed(now.weights[l[0]][l[1]]) + " to “" +
-        words[l[1]] + "”, which comes later" + (moved ? `, so that ${moved} of the outputs in the cache are wrong` : "") + ".";
+        words[l[1]] + "”, which comes later" + (moved ? `, and ${moved === 1 ? "an output" : `${moved} outputs`} in the cache became wrong` : "") + ".";
     }
     const others = last.slice(0, -1), best = others.indexOf(Math.max.apply(null, others));
     const to = abeLabs.sum(last) === 0 ? "looks at nothing, and its output is 0" :

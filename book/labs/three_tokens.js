@@ -7,7 +7,7 @@ abeLabs.define("three_tokens", (lab) => {
   "use strict";
 
   const make = abeLabs.element, data = lab.data, words = data.words, d_k = data.W_K[0][0].length;
-  const NAMES = ["W_Q", "W_K", "W_V"], SIGNS = {X: "X, the words", W_Q: "W_Q", W_K: "W_K", W_V: "W_V"};
+  const NAMES = ["W_Q", "W_K", "W_V"], SIGNS = {X: "X, the words", W_Q: "W_Q: asks", W_K: "W_K: is found by", W_V: "W_V: passes on"};
   const features = data.X[0].map((_, c) => `feature ${c + 1}`);
   let seen = [words.length - 1, words.length - 1], before = null, now = null;
 
@@ -60,7 +60,7 @@ abeLabs.define("three_tokens", (lab) => {
   function cells(key, head) {
     const name = key.slice(0, 3), [rows, columns] = sizes(key), isX = key === "X";
     return lab.cells({
-      key: key, caption: `${SIGNS[name]}${head ? ` of head ${head}` : ""}`, min: -limits[name], max: limits[name],
+      key: key, caption: SIGNS[name], min: -limits[name], max: limits[name],
       rows: isX ? words : Array.from({length: rows}, (_, r) => String(r + 1)),
       columns: Array.from({length: columns}, (_, c) => String(c + 1)),
       label: (i, j) => isX ? `${words[i]}, ${features[j]}` : `${name} of head ${head}, row ${i + 1}, column ${j + 1}`

@@ -15,7 +15,7 @@ PAGE = "notebooks/page.html"
 CONF = """
 import sys
 sys.path.insert(0, {ext!r})
-extensions, html_theme, language = ["myst_nb", "live_figures"], "sphinx_book_theme", "en"
+extensions, html_theme, language = ["myst_nb", "live_figures", "page_vectors"], "sphinx_book_theme", "en"
 html_static_path, html_css_files = [{css!r}], ["book.css", "outputs.css", "labs.css"]
 nb_execution_mode, nb_render_markdown_format = "off", "myst"
 html_favicon = {icon!r}
@@ -59,6 +59,7 @@ class Live(Visit):
 
     def __init__(self, browser, address, name, fragment="", **options):
         super().__init__(browser, address, PAGE + fragment, **options)
+        self.name = name
         self.figure = self.page.locator(f"figure[data-lab={name}]")
         if not fragment.startswith("#lab-"):
             self.figure.scroll_into_view_if_needed()
@@ -110,19 +111,23 @@ def check_fits(visit):
     assert not outside, "what sticks out of the stage"
 
 
-def check_axe(visit):
-    """No complaint of axe about the live figure."""
+def axe_complaints(page, selector):
+    """What axe finds wrong with the elements of a page."""
     try:
         axe = resources.files("axe_playwright_python") / "axe.min.js"
     except ImportError:
         missing("the package axe-playwright-python is not installed")
-    if not visit.page.evaluate("() => 'axe' in window"):
-        visit.page.evaluate(axe.read_text("utf8"))
-    found = visit.figure.evaluate("e => axe.run(e, {preload: false})")
-    wrong = [(one["id"], node["html"][:100], node["failureSummary"][:200])
-             for one in found["violations"] for node in one["nodes"]]  # fmt: skip
-    assert not wrong
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(axe.read_text("utf8"))
+    found = page.evaluate("s => axe.run([...document.querySelectorAll(s)], {preload: false})", selector)
     assert found["passes"], "axe looked at nothing"
+    return [(one["id"], node["html"][:100], node["failureSummary"][:200])
+            for one in found["violations"] for node in one["nodes"]]  # fmt: skip
+
+
+def check_axe(visit):
+    """No complaint of axe about the live figure."""
+    assert not axe_complaints(visit.page, f"figure[data-lab={visit.name}]")
 
 
 def check_address(visit, **state):

@@ -109,7 +109,10 @@ def faint(page):
     """Visible words with a contrast below 4.5 to the color behind them."""
     return page.evaluate(
         """() => {
-        const levels = color => color.match(/[\\d.]+/g).map(Number);
+        const levels = color => { // color-mix() comes as color(srgb 0.1 0.2 0.3), with levels up to 1
+            const found = color.match(/[\\d.]+(e-\\d+)?/g).map(Number);
+            return color.startsWith('color(') ? found.map((level, i) => i < 3 ? 255 * level : level) : found;
+        };
         const linear = level => level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4;
         const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, share, i) => sum + share * linear(c[i] / 255), 0);
         const behind = e => {

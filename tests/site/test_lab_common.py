@@ -12,14 +12,13 @@ from attn_utils import attention, labs, softmax
 pytestmark = pytest.mark.site
 TRIAL = """
 abeLabs.define("trial", function (lab) {
-  lab.begin({depth: 2, kind: "a", on: true, word: "tea", grid: [1, 2, 3, 4], place: 0.5, list: "x"});
+  lab.begin({depth: 2, kind: "a", on: true, word: "tea", grid: [1, 2, 3, 4], place: 0.5});
   const handle = abeLabs.element("button", {type: "button", "class": "abe-button", style: "touch-action: pan-y"}, "drag me");
   abeLabs.drag(handle, {move: function (dx) { lab.set({place: dx}); }});
-  const options = ["x", "y", "z"].map(function (value) { return {value: value, label: "kind " + value}; });
   lab.stage.append(
     lab.slider({key: "depth", label: "Depth", min: 0, max: 12, text: function (v) { return v + " layers"; }}),
     lab.choice({key: "kind", label: "Kind", options: [{value: "a", label: "first"}, {value: "b", label: "second"}]}),
-    lab.select({key: "list", label: "List", options: options}), lab.toggle({key: "on", label: "On"}),
+    lab.toggle({key: "on", label: "On"}),
     lab.field({key: "word", label: "Word", hint: "any word"}), lab.stepper({key: "depth", label: "Steps", min: 0, max: 12}),
     lab.cells({key: "grid", caption: "Grid", rows: ["r", "s"], columns: ["a", "b"], min: -9, max: 9,
       label: function (i, j) { return "row " + i + ", column " + j; }}),
@@ -111,8 +110,6 @@ def test_every_control_by_mouse_finger_and_key(trial):
     assert not trial.state()["on"]
     lab.get_by_role("checkbox", name="On").tap()
     assert trial.state()["on"]
-    lab.get_by_label("List").select_option("kind z")
-    assert trial.state()["list"] == "z"
     lab.get_by_label("Word").fill("a/b&c=d, é?")
     assert trial.state()["word"] == "a/b&c=d, é?"
 
