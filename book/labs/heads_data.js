@@ -19,7 +19,7 @@ window.abeHeads = (() => {
     return Array.from({length: n}, (_, i) => Array.from({length: n}, (_, j) => causal && j > i ? 0 : list[start + (causal ? i * (i + 1) / 2 : i * n) + j] / 255));
   }
 
-  const HOW = "Make one with found = diagnose(…, tokens=tokens, pictures=64) and json.dump(found.to_dict(pictures=True), file).";
+  const HOW = "Make one with attn-diagnose FILE --json mine.json --patterns, or with found = diagnose(…, tokens=tokens, pictures=64) and json.dump(found.to_dict(pictures=True), file).";
 
   /* What diagnose(...).to_dict() wrote, as a source. */
   function read(name, text) {
