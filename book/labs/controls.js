@@ -118,16 +118,15 @@
       return make("label", {class: "abe-toggle"}, [input, make("span", {}, options.label)]);
     };
 
-    /* A line of text. options: key, label, max (letters), hint (a text below it, which may be changed). */
+    /* A line of text. options: key, label, max (letters). */
     lab.field = (options) => {
       const name = id(), input = make("input", {
         type: "text", id: name, maxlength: options.max || 120, autocomplete: "off", autocapitalize: "off",
-        spellcheck: "false", "aria-describedby": options.hint ? `${name}-hint` : undefined
+        spellcheck: "false"
       });
       input.addEventListener("input", () => { change(options.key, input.value); });
       lab.bound.push((state) => { if (input.value !== state[options.key]) input.value = state[options.key]; });
-      const hint = options.hint ? make("span", {class: "abe-hint", id: `${name}-hint`}, options.hint) : "";
-      return make("div", {class: "abe-field"}, [make("label", {for: name}, options.label), input, hint]);
+      return make("div", {class: "abe-field"}, [make("label", {for: name}, options.label), input]);
     };
 
     /* One step back or forth. options: key, label, min, max (a number or a function), text(value). */

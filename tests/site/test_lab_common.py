@@ -19,7 +19,7 @@ abeLabs.define("trial", function (lab) {
     lab.slider({key: "depth", label: "Depth", min: 0, max: 12, text: function (v) { return v + " layers"; }}),
     lab.choice({key: "kind", label: "Kind", options: [{value: "a", label: "first"}, {value: "b", label: "second"}]}),
     lab.toggle({key: "on", label: "On"}),
-    lab.field({key: "word", label: "Word", hint: "any word"}), lab.stepper({key: "depth", label: "Steps", min: 0, max: 12}),
+    lab.field({key: "word", label: "Word"}), lab.stepper({key: "depth", label: "Steps", min: 0, max: 12}),
     lab.cells({key: "grid", caption: "Grid", rows: ["r", "s"], columns: ["a", "b"], min: -9, max: 9,
       label: function (i, j) { return "row " + i + ", column " + j; }}),
     handle,
