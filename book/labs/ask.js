@@ -13,7 +13,7 @@ abeLabs.define("ask", (lab) => {
     {name: "The doctor", text: "the doctor asked the nurse to help because she was busy", word: 8, other: 1}
   ];
 
-  // ------------------------------------------------------- what is computed
+  // ---------- what is computed
 
   let words = [], unknown = [], cut = 0, asks = 0, other = 0, weights = [], ranks = [];
   const drawn = []; // W_Q and W_K of each draw, as page_normals(seed, 2, 50, 50) / sqrt(50) has them
@@ -48,7 +48,7 @@ abeLabs.define("ask", (lab) => {
     }
   }
 
-  // ------------------------------------------------------- the sentence and its arcs
+  // ---------- the sentence and its arcs
 
   const SVG = "http://www.w3.org/2000/svg", arcs = document.createElementNS(SVG, "svg");
   arcs.setAttribute("aria-hidden", "true"); // the bars say the same
@@ -87,7 +87,7 @@ abeLabs.define("ask", (lab) => {
   });
   new ResizeObserver(() => { if (lab.ready) lab.pictures[0](); }).observe(line);
 
-  // ------------------------------------------------------- pictures
+  // ---------- pictures
 
   function name(j) { return words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (word ${j + 1})`; }
 
@@ -128,7 +128,7 @@ abeLabs.define("ask", (lab) => {
     return `How often each rank came up: ${counts.map((c, r) => `${ordinal(r + 1)} ${c}`).join(", ")}.`;
   }});
 
-  // ------------------------------------------------------- words: what is missing, and what is seen
+  // ---------- words: what is missing, and what is seen
 
   function ordinal(n) { return n + (n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] || "th"); }
   function times(n) { return n === 1 ? "once" : n === 2 ? "twice" : n ? `${n} times` : "never"; }
