@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attn_utils import skips
+from attn_utils import skips, stored
 from attn_utils.gradients import rms_norm
 from attn_utils.graying import svd_graying
 
@@ -117,3 +117,18 @@ def test_kappas_are_those_of_the_states():
 def test_what_it_refuses(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+@pytest.mark.parametrize("task", skips.TASKS)
+def test_the_stored_arms_are_those_of_the_room(task):
+    """What the chapter shows: every arm, three rates, twenty seeds; with attention off the look-up stays at chance."""
+    found = stored(f"skip-arms-{task}").value
+    arms = [arm for arm in skips.ARMS if task == "digits" or "convolution" not in arm]
+    assert set(found) == {"0.001", "0.003", "0.01"} and all(list(by_arm) == arms for by_arm in found.values())
+    assert all(
+        len(seeds) == 20 and 0 <= min(seeds) <= max(seeds) <= 1
+        for by_arm in found.values()
+        for seeds in by_arm.values()
+    )
+    off = [np.mean(by_arm[arm]) for by_arm in found.values() for arm in arms if "A = I" in arm or "deleted" in arm]
+    assert task == "digits" or max(off) < 0.13
