@@ -1,7 +1,7 @@
 """The experiment of chapter 5: wires cut and attention switched off, on two tasks, many seeds side by side.
 
 An arm says which skips are there, what the attention weights are, and how the model starts. Both tasks go through the
-same layers: the digits can be told without attention, the look-up cannot.
+same layers: the digits can be told without attention, the lookup cannot.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from attn_utils.transformer import FEED_FORWARD, split_layers, transformer
 from attn_utils.vision_transformer import embed_patches, init_classifier, read_off
 
 D, D_FF, BATCH = 16, 32, 16  # features of a token, inside the feed-forward part; examples for each model at a step
-N_SYMBOLS, N_SHOWN, N_LABELS = 16, 8, 10  # of the look-up
+N_SYMBOLS, N_SHOWN, N_LABELS = 16, 8, 10  # of the lookup
 TASKS = ("digits", "lookup")
 
 
@@ -76,7 +76,7 @@ ARMS = {
 
 
 def draw_labels(rng, size=64):
-    """Draw look-ups: 8 of 16 symbols, each with one of 10 labels, and the question for the label of one of them.
+    """Draw lookups: 8 of 16 symbols, each with one of 10 labels, and the question for the label of one of them.
 
     rng    numpy.random.Generator
     size   number of examples, or a shape such as (3, 64)
@@ -153,7 +153,7 @@ def start(arm, seeds, task="digits", layers=4, draw=0):
     arm      a name in ARMS, or an Arm;  seeds   number of models;  task   one of TASKS
     layers   depth;  draw   seed of the draw: arms with one recipe and one draw start from the same weights
 
-    Each model has 16 features, one head, 32 features inside the feed-forward part. For the look-up, symbols and labels
+    Each model has 16 features, one head, 32 features inside the feed-forward part. For the lookup, symbols and labels
     are embedded at N(0, 1) and positions at zero.
     Raises ValueError for another arm or task and for sizes that are no positive whole numbers.
     """
@@ -181,7 +181,7 @@ def logits(params, X, arm, graying=None):
     graying  a function applied to the tokens that the first layer reads. No gradient goes through it, so that
              the embedding has to be frozen: see train
 
-    Of the digits the mean token is read, of the look-up the question's token; each normalized first.
+    Of the digits the mean token is read, of the lookup the question's token; each normalized first.
     """
     tokens = run(params, embed_patches(params, X), arm_named(arm), graying)  # (*models, n, n_tokens, 16)
     if X.shape[-2] == N_SHOWN + 1:

@@ -1,4 +1,4 @@
-"""The experiment of chapter 5: what an arm does to the layers, what the look-up asks, and that cut wires are cut."""
+"""The experiment of chapter 5: what an arm does to the layers, what the lookup asks, and that cut wires are cut."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_what_it_refuses(call, says):
 
 @pytest.mark.parametrize("task", skips.TASKS)
 def test_the_stored_arms_are_those_of_the_room(task):
-    """What the chapter shows: every arm, three rates, twenty seeds; with attention off the look-up stays at chance."""
+    """What the chapter shows: every arm, three rates, twenty seeds; with attention off the lookup stays at chance."""
     found = stored(f"skip-arms-{task}").value
     arms = [arm for arm in skips.ARMS if task == "digits" or "convolution" not in arm]
     assert set(found) == {"0.001", "0.003", "0.01"} and all(list(by_arm) == arms for by_arm in found.values())
