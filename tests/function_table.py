@@ -65,6 +65,8 @@ MACHINERY = {
     "pronouns": "accuracy by_similarity experiment famous first_layer first_weights one_layer row_of_it share_right "
     "probe start strongest_other to_nouns two_layers vectors",  # chapter 1's own experiment: tests/test_pronouns.py
     "records": "from_text read_record remove_left_over to_text write_record write_whole",  # tests/test_records.py
+    "skips": "Arm Trained accuracy arm_named batches check_task draw_labels final frozen held_out identity kappas logits "
+    "nothing run start train uniform walk",  # chapter 5's own experiment: tests/test_skips.py
     "sweeps": "Results",  # what sweep() returns
     "transformer": "as_floats attention_layer check_norm check_sizes combine grayed normal_weights project sigmoid_gate",
     "vision_transformer": "embed_patches read_off",
