@@ -23,7 +23,7 @@ help:
 	@echo "make reference-test   compare the package with PyTorch, in an environment of its own"
 	@echo "make notebooks   execute all notebooks in place"
 	@echo "make assignments the student versions, the chapters' exercises, a course folder in _build/course"
-	@echo "make lint        ruff and the notebooks' rules, in seconds"
+	@echo "make lint        ruff, biome and the notebooks' rules, in seconds"
 	@echo "make style       how the notebooks are written: a table beside the guide, which stops nothing"
 	@echo "make clean       remove what was built; .venv stays"
 
@@ -66,6 +66,7 @@ new-chapter: $(READY)
 lint:
 	@test -e $(READY) || { echo "make: lint installs nothing, and .venv is not there yet; run make book or make test once" >&2; exit 1; }
 	@$(PY) -m ruff check --quiet --output-format=concise .
+	@$(PY) tools/lint_scripts.py
 	@$(PY) -m pytest -q tests/test_notebooks.py
 
 .PHONY: style
@@ -76,6 +77,7 @@ style:
 test: $(READY) $(GLOVE_READY) $(WEIGHTS_READY)
 	@echo "== ruff"
 	@$(PY) -m ruff check --quiet --output-format=concise .
+	@$(PY) tools/lint_scripts.py
 	@echo "== unit tests and the notebooks' rules"
 	@$(PY) -m pytest -q -n 2 --ignore=tests/site tests
 	@echo "== every notebook, re-executed and compared"

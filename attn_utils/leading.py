@@ -80,7 +80,7 @@ def attention_singular_values(Q, K, k=2, scale=None, causal=False, block=128, to
     with np.errstate(over="ignore", invalid="ignore"):  # _scores says so
         Q = Q * Q.dtype.type(scale)
     apply = _attention_and_back(Q, K, causal, block)
-    return _block_krylov(apply, len(K), k, np.result_type(Q, K), tol, max_passes).astype(dtype)
+    return krylov_values(apply, len(K), k, np.result_type(Q, K), tol, max_passes).astype(dtype)
 
 
 def _leading(A, k):
@@ -169,13 +169,22 @@ def _log_total(scores):
     return highest + np.log(np.exp(scores, out=scores).sum(-1))
 
 
-def _block_krylov(apply, n, k, dtype, tol, max_passes):
-    """The k largest singular values of a map, from a growing block Krylov space of A^T A.
+def krylov_values(apply, n, k, dtype, tol, max_passes, width=None, size=0.0):
+    """The k largest singular values of a map A that exists as apply(vectors (n, b)) -> (A of them, A^T A of them).
 
-    They are those of A times an orthonormal basis of the space. The roots of the eigenvalues of A^T A would lose what
-    lies below the root of the type's precision.
+    n           how many columns A has
+    dtype       of the vectors that apply is given, and of what is returned, (k,)
+    tol         stop when a pass changes no value by more than this fraction
+    max_passes  give up after so many (RuntimeError)
+    width       vectors at a time; k + 6 when None
+    size        of the numbers that A is made of: its values may be nothing but their rounding
+
+    They are those of A times an orthonormal basis of a growing block Krylov space of A^T A. The roots of the
+    eigenvalues of A^T A would lose what lies below the root of the type's precision.
+
+    Source: Musco and Musco (2015), algorithm 2.
     """
-    rng, width = np.random.default_rng(0), min(n, k + 6)
+    rng, width = np.random.default_rng(0), min(n, width or k + 6)
     noise = 4 * np.finfo(dtype).eps  # of the largest value: below it the weights themselves are rounded
     new = np.linalg.qr(rng.normal(size=(n, width)))[0]  # (n, width)
     basis, there, before = np.empty((n, 0)), [], None
@@ -183,7 +192,7 @@ def _block_krylov(apply, n, k, dtype, tol, max_passes):
         image, back = apply(new.astype(dtype))  # (n_queries, width), (n, width)
         basis, there = np.hstack([basis, new]), [*there, image]
         values = np.linalg.svd(np.hstack(there).astype(np.float64), compute_uv=False)[:k]  # (k,)
-        slack = tol * values + noise * values[0]
+        slack = tol * values + noise * max(values[0], size)
         done = before is not None and np.all(np.abs(values - before) <= slack)
         if done or basis.shape[1] == n:
             return values.astype(dtype)

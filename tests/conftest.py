@@ -30,14 +30,33 @@ def trained_weights():
         pytest.skip(f"needs trained weights: {missing}")
 
 
-@pytest.fixture(scope="session")
-def torch():
-    """PyTorch, for tests marked `reference`, which `make reference-test` runs. With CI=true its absence is an error."""
+def of_the_reference(name):
+    """A framework, for tests marked `reference`, which `make reference-test` runs. With CI=true its absence is an error."""
     try:
-        return importlib.import_module("torch")
+        return importlib.import_module(name)
     except ImportError:
         left_out = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        left_out("PyTorch is not installed here: make reference-test has an environment of its own for it")
+        left_out(f"{NAMES.get(name, name)} is not installed here: make reference-test has an environment of its own for it")
+
+
+NAMES = {"torch": "PyTorch", "jax": "JAX"}
+
+
+@pytest.fixture(scope="session")
+def torch():
+    return of_the_reference("torch")
+
+
+@pytest.fixture(scope="session")
+def transformers(torch):
+    """Hugging Face's transformers, which asks for nothing from elsewhere."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    return of_the_reference("transformers")
+
+
+@pytest.fixture(scope="session")
+def jax():
+    return of_the_reference("jax")
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,8 @@ MACHINERY = {
     "check_rng check_scale check_switch finite_matrix for_lapack in_type is_whole noise_floor real_number restored "
     "unit_scale whole_number",
     "install": "check_pip last_words remedy",  # tests/test_install.py
+    "labs": "draw_asked page_normals",  # of stills whose live figure draws again: tests/test_labs.py
+    "leading": "krylov_values",  # of attention_singular_values and diagnose: tests/test_leading.py, tests/test_diagnosis.py
     "lifeline": "lifeline python",  # tests/test_lifeline.py
     "lookup": "head_error spread_of_scores symbol_scores train_head",  # chapter 2's own experiment: tests/test_lookup.py
     "norms": "root_mean_square row_dot",

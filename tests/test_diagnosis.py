@@ -66,6 +66,14 @@ def test_one_huge_token_and_one_huge_feature_hide_nothing_and_are_named():
     assert 4 in diagnose(weights(40, 40), X).states[0]["outlier_features"] and not diagnose(weights(40, 40), X).collapsed
 
 
+def test_where_notes_follow_it_is_not_said_that_nothing_stands_out():
+    A = 0.5 * weights(2, 12, 12)
+    A[:, :, 0] += 0.5
+    text = str(diagnose(A, axes="heads"))
+    assert "nothing stands out" not in text.lower() and "no states). 1 thing to know:\n- Attention sink" in text
+    assert "1 state; 2 sequences)" in str(diagnose([weights(2, 3, 12, 12)], [gauss(2, 12, 20)]))
+
+
 # ------------------------------------------------------------------------- sinks
 
 
@@ -152,7 +160,7 @@ def test_sharp_scores_with_a_favorite_key_are_saturated_and_no_sink(causal):
 
 def test_saturated_weights_are_found():
     found = diagnose(weights(20, 20, size=1000))
-    assert found.saturated and found.frozen and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
+    assert found.saturated and not found.collapsed and "Saturated weights (entropy collapse) in layer 1" in str(found)
 
 
 @pytest.mark.parametrize("T", [2, 3, 5, 7])
@@ -259,7 +267,7 @@ def test_diagnose_answers_for_any_softmax(scores):
 
 
 def test_to_dict_is_what_json_takes():
-    found = diagnose(tuple(weights(2, 3, 4, 12, 12)), [gauss(3, 12, 5)] * 3, tokens=list("abcdefghijkl"))
+    found = diagnose(tuple(weights(2, 3, 4, 12, 12)), [gauss(3, 12, 5)] * 3, tokens=[list("abcdefghijkl")] * 3)
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert len(told["sequences"]) == 3 and told["tokens"][0] == "a" and len(told["layers"][1]["heads"]) == 4
     told = json.loads(json.dumps(diagnose(weights(20, 20, size=1000)).to_dict(), allow_nan=False))
@@ -336,3 +344,175 @@ def test_heads_are_looked_at_one_at_a_time():
     tracemalloc.stop()
     assert len(found.layers) == 2 and found.layers[1]["n_heads"] == 6
     assert peak < 8 * 8 * 1200**2  # making one takes several of float64
+
+
+# ------------------------------------------------------------------------- layers that pass by
+
+
+def same(one, other):
+    return json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
+def test_layers_may_come_one_by_one_and_once():
+    A, X = weights(3, 2, 4, 12, 12), gauss(2, 12, 5)
+    whole = diagnose(list(A), [X] * 4)
+    assert same(whole, diagnose((layer for layer in A), [X] * 4)) and same(whole, diagnose(map(np.array, A), [X] * 4))
+    assert same(whole, diagnose(dict(enumerate(A)).values(), (state for state in [X] * 4)))
+    assert same(diagnose(list(A), sequence=1), diagnose(iter(A), sequence=1))
+    assert same(diagnose(list(A[:, 0]), axes="heads"), diagnose(iter(A[:, 0]), axes="heads"))
+
+
+def test_no_two_layers_that_pass_by_are_in_memory():
+    import weakref
+
+    alive, most = [], []
+
+    class Layer(np.ndarray):
+        pass
+
+    def passing():
+        for seed in range(4):
+            layer = weights(1, 2, 12, 12, seed=seed).view(Layer)
+            alive.append(weakref.ref(layer))
+            most.append(sum(one() is not None for one in alive))
+            yield layer
+            del layer
+
+    assert len(diagnose(passing()).layers) == 4 and max(most) == 1
+
+
+@pytest.mark.parametrize("layers, words", [
+    ([], "no layer comes"),
+    ([weights(1, 2, 9, 9), None], "weights of layer 2 are None"),
+    ([weights(1, 2, 9, 9), weights(1, 2, 8, 8)], r"T = \[9, 8\]"),
+    ([weights(2, 2, 9, 9), weights(3, 2, 9, 9)], r"\[2, 3\] sequences"),
+    ([weights(3, 9, 9)], "axes='heads'"),
+    ([1.0], "layer 1 are of type float"),
+])  # fmt: skip
+def test_layers_that_pass_by_are_checked_as_they_come(layers, words):
+    with pytest.raises(ValueError, match=words):
+        diagnose(iter(layers))
+
+
+def test_values_need_their_layers_in_a_list():
+    A, V = weights(2, 1, 2, 9, 9), gauss(2, 1, 2, 9, 4)
+    with pytest.raises(ValueError, match=r"Pass list\(layers\)"):
+        diagnose(iter(A), values=V)
+    assert diagnose(list(A), values=list(V)).layers[0]["heads"][0]["value_sink_size"] > 0
+
+
+# ------------------------------------------------------------------------- progress
+
+
+@pytest.mark.parametrize("passing, words", [(False, "[##########----------] head 1 of 2 in layer 1"), (True, "\x1b[Khead 2")])
+def test_a_terminal_sees_a_bar_on_long_work(capsys, monkeypatch, passing, words):
+    import sys
+
+    A = np.full((1, 2, 300, 300), 1 / 300)
+    diagnose([A])
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    diagnose(iter([A]) if passing else [A])
+    out, err = capsys.readouterr()
+    assert out == "" and words in err and err.endswith("head 2 of 2 in layer 1\n") and err.count("\n") == 1
+    diagnose([A[:, :, :9, :9]])
+    diagnose([A], progress=False)
+    assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------------- what a first try with a model of one's own did
+
+
+def test_tokens_name_the_keys_of_their_own_sequence():
+    """They were left out in silence where they did not fit, and those of one sequence were put on all of a batch."""
+    A = np.full((1, 2, 1, 12, 12), 0.1 / 12)
+    A[0, 0, 0, :, 0] += 0.9
+    A[0, 1, 0, :, 4] += 0.9
+    text = str(diagnose(list(A), tokens=[list("abcdefghijkl"), list("mnopqrstuvwx")]))
+    assert "token 1 ('a')" in text
+    two = diagnose(list(A), tokens=[list("abcdefghijkl"), list("mnopqrstuvwx")]).sequences[1]
+    assert "token 5 ('q')" in str(two) and two.tokens[0] == "m"
+    assert "token 5 ('q')" in str(diagnose(list(A), sequence=1, tokens=list("mnopqrstuvwx")))
+    assert diagnose(list(A), sequence=0, tokens=np.arange(12)).tokens[3] == "3"
+    for tokens, how, words in ((list("abcdefghijkl"), {}, "one list, and there are 2 sequences"),
+                               ([list("abcdefghijkl")] * 3, {}, "3 lists, and there are 2 sequences"),
+                               (list("abc"), {"sequence": 0}, "3 tokens for 12 keys"), ([], {"sequence": 0}, "0 tokens")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            diagnose(list(A), tokens=tokens, **how)
+    with pytest.raises(ValueError, match="9 tokens for 12 keys"):
+        diagnose([weights(1, 2, 9, 12)], tokens=list("abcdefghi"))
+
+
+def test_what_is_recognized_in_some_sequences_is_said_of_those():
+    A = weights(1, 3, 2, 12, 12)
+    A[0, 1, :, :, 9:] = 0
+    A /= A.sum(-1, keepdims=True)
+    notes = diagnose(list(A)).notes
+    assert notes == ["In sequence 2: Recognized in layer 1: 3 padded tokens on the right are left out."]
+    assert diagnose(list(A), sequence=1).notes == ["Recognized in layer 1: 3 padded tokens on the right are left out."]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padded_keys_of_cross_attention_are_no_choice(side):
+    """Uniform weights over the nine keys that are there had an entropy of .73 against all 20."""
+    A = np.zeros((1, 2, 14, 20))
+    A[..., slice(11, 20) if side == "left" else slice(0, 9)] = 1 / 9
+    found = diagnose([A])
+    assert np.isclose(found.layers[0]["entropy"], 1) and kinds(found) == ["uniform"]
+    assert f"11 keys on the {side}, at which no query looks, are left out" in str(found) and "14 queries to 9 keys" in str(found)
+    assert not diagnose([softmax(gauss(1, 2, 14, 20))]).layers[0]["pattern"].get("keys")
+
+
+def test_nothing_is_recognized_in_what_are_no_weights():
+    for scores in (gauss(9, 16), np.tril(gauss(9, 9))):
+        found = diagnose(scores)
+        assert kinds(found) == ["rows"] and found.notes == []
+
+
+def test_a_file_of_another_kind_and_a_model_without_input_are_told_what_to_do():
+    with pytest.raises(ValueError, match=r"'weights.pt', expected weights, or the path of a .npy.*np.savez"):
+        diagnose("weights.pt")
+
+    def model(X):
+        return X.shape
+
+    with pytest.raises(ValueError, match=r"nothing to call it with.*diagnose\(model\(\*\*inputs"):
+        diagnose(model)
+    with pytest.raises(AttributeError):
+        diagnose(model, "no array")
+
+
+def test_a_head_that_cannot_be_read_in_one_sequence_of_cross_attention_alone():
+    """Train mode in a batch of T5's cross-attention ended in KeyError: 'profile'."""
+    A = weights(1, 2, 2, 7, 12)
+    A[0, 0, 1] = 3 * A[0, 0, 1] ** 2 + 0.1
+    for order in (A, A[:, ::-1]):
+        found = diagnose(list(order))
+        assert kinds(found) == ["rows"] and "In 1 of 2 sequences" in str(found)
+
+
+def test_the_output_of_generate_is_told_from_layers():
+    steps = tuple(tuple(weights(3, 1, 2, 1 if n else 6, 6 + n)) for n in range(3))
+    with pytest.raises(ValueError, match=r"layer 1 is itself 3 arrays.*generate\(\).*attentions\[0\]"):
+        diagnose(steps)
+    assert len(diagnose(steps[0]).layers) == 3
+
+
+def test_one_query_is_not_one_token():
+    found = diagnose(list(np.full((2, 1, 2, 1, 9), 1 / 9)))
+    text = str(found)
+    assert "One token" not in text and "One query" in text and "one query, and 9 keys" in text
+    assert kinds(found) == ["uniform"] and "gets through" not in text and found.alarms == []
+
+
+def test_one_and_two_are_said_as_one_says_them():
+    A = weights(1, 2, 2, 12, 12, size=0.5)
+    A[:, :, 0] = 0.6 * np.eye(12)[0] + 0.4 * A[:, :, 0]
+    assert "In both sequences, such as the first: Attention sink: 1 of 2 heads gives" in str(diagnose(list(A)))
+
+
+@pytest.mark.parametrize("T", [300, 1000])
+@pytest.mark.parametrize("noise", [0, 1e-7])
+def test_what_survives_plain_averaging_is_rounding_and_found_at_once(T, noise):
+    A = (np.full((T, T), 1 / T) * (1 + noise * gauss(T, T))).astype(np.float32)
+    assert diagnose(A).layers[0]["heads"][0]["survives"] < 1e-6

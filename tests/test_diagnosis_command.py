@@ -57,6 +57,14 @@ def test_numbers_on_stdout_are_all_that_stands_there(folder, capsys):
     assert json.loads(capsys.readouterr().out)["collapsed"] is False
 
 
+def test_patterns_are_written_for_the_live_figure(folder, capsys):
+    assert main(["attention.npz", "--json", "mine.json", "--patterns", "--quiet"]) == 0
+    pictures = json.loads(Path("mine.json").read_text("utf8"))["pictures"]
+    assert {len(rows) for rows in pictures.values()} == {6} and "1,1" in pictures, "six tokens, at their full size"
+    assert main(["attention.npz", "--json", "mine.json", "--quiet"]) == 0
+    assert "pictures" not in json.loads(Path("mine.json").read_text("utf8"))
+
+
 def test_quiet_is_quiet(folder, capsys):
     assert main(["attention.npz", "--quiet", "--html", "report.html"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -81,6 +89,7 @@ BAD = {
     "states that are gone": (["attention.npz", "--states", "nowhere.npy"], "there is no file"),
     "pickled states": (["attention.npz", "--states", "pickled.npy"], "cannot be read"),
     "a mask of many arrays": (["attention.npz", "--mask", "states.npz"], "expected one"),
+    "patterns without a file": (["attention.npz", "--patterns"], "goes with --json"),
     "a sequence that is not there": (["attention.npz", "--sequence", "4"], "below 1"),
     "no folder for the report": (["attention.npz", "--html", "nowhere/report.html"], "there is no folder"),
     "no number of cells": (["attention.npz", "--cells", "-1"], "at least 0"),

@@ -2,9 +2,8 @@
 
 import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ def block(words):
 
 
 def test_each_block_is_tried_here():
-    tried = ("AutoModel", "nn.softmax", "found.report(", "(X, X, X, need_weights=True", "def look_inside", "def look(model)")
+    tried = ("AutoModel", "nn.softmax", "found.report(", "(X, X, X, need_weights=True", "def look_inside", "def look(model)", "layer_weights(")
     assert sorted(BLOCKS) == sorted(map(block, tried))
     for one in BLOCKS:
         assert max(map(len, one.splitlines())) <= 88
@@ -50,6 +49,20 @@ def test_weights_of_jax():
     names = {"jax": jax, "scores": gauss(2, 3, 8, 8), "diagnose": diagnose}
     exec(block("nn.softmax"), names)
     assert [layer["n_heads"] for layer in names["found"].layers] == [3, 3] and not names["found"].alarms
+
+
+def test_long_contexts():
+    seen = []
+
+    def record(*given, **how):
+        seen.append(diagnose(*given, **how))
+        return seen[-1]
+
+    Q, K = gauss(3, 40, 8), gauss(3, 40, 8, seed=1)
+    names = {"diagnose": record, "layer_weights": lambda i: softmax(gauss(1, 3, 8, 8, seed=i)), "Q": Q, "K": K}
+    exec(block("layer_weights("), names)
+    assert [len(found.layers) for found in seen] == [32, 1] and seen[1].layers[0]["n_heads"] == 3
+    assert seen[1].layers[0]["pattern"]["causal"] and not any(found.alarms for found in seen)
 
 
 def test_one_line_writes_the_report(tmp_path, monkeypatch):
@@ -125,46 +138,70 @@ def test_a_loop_of_pytorch(torch, capsys):
     assert "No alarm in 3 looks" in capsys.readouterr().out
 
 
-@pytest.fixture
-def transformers(torch, monkeypatch):
-    """A stand-in for Hugging Face's transformers, whose models hand out what those of version 5 do."""
-
-    class Inputs(dict):
-        pass
-
-    def tokenizer(words, return_tensors):
-        return Inputs(input_ids=torch.arange(8)[None], attention_mask=torch.tensor([[1] * 6 + [0] * 2]))
-
-    tokenizer.convert_ids_to_tokens = lambda ids: [f"word{int(i)}" for i in ids]
-
-    class Model(torch.nn.Module):
-        def __init__(self, attn_implementation):
-            super().__init__()
-            self.eager = attn_implementation == "eager"
-
-        def forward(self, input_ids, attention_mask, output_attentions, output_hidden_states):
-            scores = torch.randn(1, 4, 8, 8).masked_fill(attention_mask[:, None, None] == 0, -torch.inf)
-            weights = (scores.softmax(-1),) * 2 if output_attentions and self.eager else ()
-            return SimpleNamespace(attentions=weights, hidden_states=tuple(torch.randn(3, 1, 8, 16)))
-
-    module = ModuleType("transformers")
-    module.AutoTokenizer = SimpleNamespace(from_pretrained=lambda name: tokenizer)
-    module.AutoModel = SimpleNamespace(from_pretrained=lambda name, attn_implementation="sdpa": Model(attn_implementation))
-    monkeypatch.setitem(sys.modules, "transformers", module)
-
-
 @pytest.mark.reference
-def test_hugging_face(torch, transformers):
-    torch.manual_seed(0)
-    names = {"diagnose": diagnose}
-    exec(block("AutoModel"), names)
+def test_weights_of_jax_itself(jax):
+    scores = jax.random.normal(jax.random.key(0), (2, 3, 8, 8))
+    names = {"jax": jax, "scores": scores, "diagnose": diagnose}
+    exec(block("nn.softmax"), names)
     found = names["found"]
-    assert found.tokens == [f"word{i}" for i in range(8)] and len(found.states) == 3 and not found.alarms
-    assert any("2 padded tokens" in note for note in found.notes) and found.pictures[1, 1].shape == (6, 6)
+    assert [layer["n_heads"] for layer in found.layers] == [3, 3] and not found.alarms
+    half = diagnose(names["weights"].astype(jax.numpy.bfloat16), axes="layers heads")
+    assert abs(half.layers[0]["entropy"] - found.layers[0]["entropy"]) < 0.01 and not half.alarms
+
+
+FAMILIES = {  # of transformers: (class of the settings, settings of a tiny model with random weights, causal)
+    "bert": ("BertConfig", {"intermediate_size": 48}, False),
+    "gpt2": ("GPT2Config", {}, True),
+    "llama": ("LlamaConfig", {"intermediate_size": 48, "num_key_value_heads": 2}, True),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def saved(request, transformers, torch, tmp_path):
+    """(folder of a tiny model and its tokenizer, whether it is causal), as from_pretrained() reads it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = ["[PAD]", "[UNK]", "A", "text", "of", "yours", "."]
+    tokens = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokens.pre_tokenizer = pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokens, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(tmp_path)
+    name, more, causal = FAMILIES[request.param]
+    settings = getattr(transformers, name)(vocab_size=7, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+                                           max_position_embeddings=64, pad_token_id=0, **more)  # fmt: skip
+    torch.manual_seed(0)
+    transformers.AutoModel.from_config(settings).save_pretrained(tmp_path)
+    return tmp_path, causal
+
+
+def of_page(folder):
+    return block("AutoModel").replace('"your/model"', repr(str(folder)))
 
 
 @pytest.mark.reference
-def test_hugging_face_without_eager_attention_is_told_so(torch, transformers):
-    code = block("AutoModel").replace(', attn_implementation="eager"', "")
+def test_hugging_face(saved):
+    names = {"diagnose": diagnose}
+    exec(of_page(saved[0]), names)
+    found = names["found"]
+    assert found.tokens == ["A", "text", "of", "yours", "."] and len(found.states) == 4 and not found.alarms
+    assert [layer["n_heads"] for layer in found.layers] == [4] * 3 and found.pictures[1, 1].shape == (5, 5)
+    assert [layer["pattern"]["causal"] for layer in found.layers] == [saved[1]] * 3
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_padded_batch_of_hugging_face(saved, side):
+    names = {"diagnose": diagnose}
+    exec(of_page(saved[0]), names)
+    texts = ["A text of yours .", "text of text of text of yours yours . A text ."]
+    inputs = names["tokenizer"](texts, return_tensors="pt", padding=True, padding_side=side)
+    output = names["model"](**inputs, output_attentions=True, output_hidden_states=True)  # with gradients
+    found = diagnose(output, mask=inputs["attention_mask"])
+    assert len(found.sequences) == 2 and not found.alarms and any("7 padded tokens" in note for note in found.notes)
+    assert all(layer["pattern"]["causal"] == saved[1] for one in found.sequences for layer in one.layers)
+
+
+@pytest.mark.reference
+def test_hugging_face_without_eager_attention_is_told_so(saved):
+    code = of_page(saved[0]).replace(', attn_implementation="eager"', "")
     with pytest.raises(ValueError, match="attn_implementation='eager'"):
         exec(code, {"diagnose": diagnose})

@@ -334,3 +334,18 @@ def test_queries_and_keys_that_do_not_fit_are_refused():
             diagnose(queries=Q, keys=K)
     with pytest.raises(ValueError, match="a key for each query"):
         diagnose(queries=gauss(5, 3), keys=gauss(4, 3), causal=True)
+
+
+def test_no_page_of_a_file_stays_in_memory(tmp_path):
+    """A map of the whole file would fill up with it, head by head."""
+    import gc
+    import mmap
+
+    A = softmax(gauss(3, 1, 2, 9, 9)).astype(np.float16)
+    np.save(tmp_path / "a.npy", A)
+    np.save(tmp_path / "f.npy", np.asfortranarray(A))
+    before = sum(isinstance(thing, mmap.mmap) for thing in gc.get_objects())
+    found = diagnose(tmp_path / "a.npy", progress=False)
+    assert sum(isinstance(thing, mmap.mmap) for thing in gc.get_objects()) == before
+    for other in (A, tmp_path / "f.npy"):
+        assert [layer["survives"] for layer in diagnose(other).layers] == pytest.approx([layer["survives"] for layer in found.layers])

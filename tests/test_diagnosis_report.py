@@ -146,14 +146,18 @@ def test_a_batch_says_that_its_numbers_are_means():
     assert low < data_of(page)["layers"][0][0]["entropy"] < high
 
 
-def test_padded_tokens_are_not_put_on_the_axes():
-    """Where rows were left out, a cell's place is no token's place."""
+@pytest.mark.parametrize("left", [False, True])
+def test_where_padding_is_left_out_the_axes_know_which_tokens_are_shown(left):
+    """A cell's place is no token's place there: a picture without its tokens said nothing of where the weight goes."""
+    real = np.arange(2, 8) if left else np.arange(6)
     weights = np.zeros((1, 2, 8, 8))
-    weights[..., :6, :6] = softmax(gauss(2, 6, 6))
-    weights[..., 6:, :6] = 1 / 6
-    found = diagnose(weights, axes="layers heads", mask=np.array([1] * 6 + [0] * 2), tokens=list("abcdefgh"), pictures=8)
-    assert found.pictures[1, 1].shape == (6, 6)
-    assert data_of(page_of(found))["padded"] == [True]
+    weights[..., real[:, None], real] = softmax(gauss(2, 6, 6))
+    mask = np.isin(np.arange(8), real).astype(int)
+    found = diagnose(weights, axes="layers heads", mask=mask, tokens=list("abcdefgh"), pictures=8)
+    data = data_of(page_of(found))
+    assert found.pictures[1, 1].shape == (6, 6) and data["tokens"] == list("abcdefgh")
+    assert data["real"] == [[(real + 1).tolist(), (real + 1).tolist()]]
+    assert data_of(page_of(diagnosed()))["real"] == [None] * 3
 
 
 def test_the_largest_grid_stays_light_enough_to_send():

@@ -7,7 +7,7 @@ from pathlib import Path
 import index_figure
 import numpy as np
 import pytest
-from index_figure import IT, WORDS
+from index_figure import ASKED, COFFEE, IT, TEA, WORDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", "book/index.md"]
@@ -71,3 +71,18 @@ def test_the_bars_are_the_sorted_row_and_bear_no_words(row):
     assert np.allclose([bar.get_width() for bar in axes.patches], np.sort(row)[::-1])
     assert not [text for text in axes.texts if set(text.get_text().split()) & set(WORDS)]
     plt.close(figure)
+
+
+def test_the_live_figure_of_the_first_page_says_what_its_vectors_give():
+    """Its caption is the first sentence of the live figure, its still shows the same row, and it begins there."""
+    row = index_figure.raw_row(ASKED, TEA)
+    page = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    options, caption = re.search(r":::\{live-figure\} ask\n(.*?)\n\n(.*?)\n:::", page, re.S).groups()
+    assert row.argmax() == TEA and np.sum(row > row[COFFEE]) == 1
+    told = f"With raw vectors, “tea” gives most to itself, {row[TEA]:.2f}; “coffee” gets {row[COFFEE]:.2f} and is 2nd of 9."
+    assert caption == told
+    begin = json.loads(re.search(":begin: (.*)", options)[1])
+    assert begin == {"text": " ".join(ASKED), "word": TEA, "other": COFFEE}
+    picture = index_figure.ASK.read_text(encoding="utf-8")
+    stored = json.loads(re.search(r"<dc:description>(.*?)</dc:description>", picture)[1].replace("&quot;", '"'))
+    assert np.allclose(stored["row"], row, atol=1e-4), "run: python tools/index_figure.py"

@@ -2,10 +2,13 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib
+import matplotlib.patches
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -79,6 +82,20 @@ def test_what_a_live_figure_refuses(arguments, message):
         lab(**{"name": "mask", "fig": blank(), "caption": "Nobody looks ahead.", **arguments})
 
 
+def test_the_still_of_a_sentence_shows_the_row():
+    """A bar for each word, as long as its weight, and an arc from the word that asks to each of the others."""
+    row, words = np.array([0.1, 0.6, 0.3]), ["we", "drink", "tea"]
+    [axes] = labs.draw_asked(row, words, asks=1, followed=2).axes
+    bars = [patch for patch in axes.patches if isinstance(patch, matplotlib.patches.Rectangle)]
+    np.testing.assert_allclose([bar.get_width() / bars[1].get_width() for bar in bars], row / 0.6)
+    arcs = [patch for patch in axes.patches if isinstance(patch, matplotlib.patches.Arc)]
+    assert [arc.center[1] for arc in arcs] == [0.5, 1.5] and arcs[1].get_linewidth() > arcs[0].get_linewidth()
+    written = [text.get_text() for text in axes.texts]
+    assert written == ["we", "0.10", "drink", "0.60", "tea", "0.30"]
+    with pytest.raises(ValueError):
+        labs.draw_asked(row, words[:2], asks=0, followed=1)
+
+
 def extension():
     spec = importlib.util.spec_from_file_location("live_figures", ROOT / "book" / "_ext" / "live_figures.py")
     module = importlib.util.module_from_spec(spec)
@@ -103,7 +120,8 @@ def test_the_site_finds_the_live_figures_that_the_library_writes(app, shown):
     assert app.added == ["labs/loader.js"] * 2  # not on the page without one
     site.write_labs(app, None)
     assert 'url=../notebooks/03_a.html#lab-mask"' in (app.outdir / "labs" / "mask.html").read_text()
-    scripts = {path.name for path in (app.outdir / "_static" / "labs").iterdir()}
+    assert len(list((app.outdir / "_static" / "labs" / "heads").glob("*.js"))) == 1 + 2 * (12 + 1)  # on demand
+    scripts = {path.name for path in (app.outdir / "_static" / "labs").glob("*.js")}
     assert scripts == {path.name for path in (ROOT / "book" / "labs").glob("*.js")} >= {"loader.js", "common.js", "mask.js"}
 
 
@@ -111,3 +129,46 @@ def test_a_live_figure_without_a_script_stops_the_build(app, shown):
     lab("nowhere", blank(), "Nobody looks ahead.")
     with pytest.raises(ExtensionError, match="notebooks/03_a: lab\\('nowhere'\\) has no script book/labs/nowhere.js"):
         extension().find_labs(app, "notebooks/03_a", None, {"body": shown[0][1]}, None)
+
+
+def lint(folder, env=None):
+    command = [sys.executable, ROOT / "tools" / "lint_scripts.py", folder]
+    return subprocess.run(command, capture_output=True, text=True, env=env)
+
+
+def test_the_linter_passes_the_scripts_and_finds_a_mistake(tmp_path):
+    done = lint(ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (tmp_path / "book" / "labs").mkdir(parents=True)
+    (tmp_path / "biome.json").write_text((ROOT / "biome.json").read_text())
+    (tmp_path / "book" / "labs" / "wrong.js").write_text("abeLabs.define('wrong', () => { undefined_name(); });")
+    done = lint(tmp_path)
+    assert done.returncode == 1 and "undefined_name" in done.stderr and "wrong.js" in done.stderr
+
+
+def test_the_random_numbers_of_the_page():
+    """mulberry32 in plain integers; the browser test compares the script with these."""
+    a, expected = 5, []
+    for _ in range(4):
+        a = (a + 0x6D2B79F5) % 2**32
+        t = ((a ^ (a >> 15)) * (a | 1)) % 2**32
+        t ^= (t + ((t ^ (t >> 7)) * (t | 61)) % 2**32) % 2**32
+        expected.append((t ^ (t >> 14)) / 2**32)
+    r, angle = np.sqrt(-2 * np.log(1 - np.array(expected[::2]))), 2 * np.pi * np.array(expected[1::2])
+    pairs = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=1)
+    np.testing.assert_allclose(labs.page_normals(5, 4), pairs.ravel(), atol=1e-15)
+    np.testing.assert_array_equal(labs.page_normals(5, 3), labs.page_normals(5, 4)[:3])
+    many = labs.page_normals(1, 100, 100)
+    assert many.shape == (100, 100) and abs(many.mean()) < 0.03 and abs(many.std() - 1) < 0.03
+    assert np.ndim(labs.page_normals(1)) == 0
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, "1", True])
+def test_a_seed_that_no_page_can_draw_from(seed):
+    with pytest.raises(ValueError, match=r"seed is .*, expected a whole number from 0 to 4294967295"):
+        labs.page_normals(seed, 3)
+
+
+def test_a_notebooks_link_leads_to_a_chapter_and_not_to_the_first_page():
+    places = ["book/index.html#lab-ask", "notebooks/03_a.html#lab-ask", "notebooks/01_b.html#lab-ask"]
+    assert extension().first(places) == "notebooks/01_b.html#lab-ask"

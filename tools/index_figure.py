@@ -1,26 +1,35 @@
-"""Draw the figure of the book's first page from the real word vectors: the weights of "it", without their words.
+"""Draw the pictures of the book's first page from the real word vectors.
 
-    python tools/index_figure.py    writes book/images/row-of-it.svg
+    python tools/index_figure.py    writes book/images/row-of-it.svg and book/images/ask-tea.svg
 
-Which weight belongs to which word is the first question of chapter 1, so the picture does not say it. The weights
-go into its metadata as well, so that tests/test_index_figure.py can compare it with a fresh computation.
+The first shows the weights of "it" without their words: which belongs to which is the first question of chapter 1, so
+the picture does not say it. The second is the still of "Ask a sentence", with another sentence. The weights go into
+their metadata as well, so that tests/test_index_figure.py can compare them with a fresh computation.
 """
 
 import json
 from pathlib import Path
 
 from attn_utils import COLORS, attention, embed, load_glove, use_book_style
+from attn_utils.labs import draw_asked
 
 WORDS = "the animal did not cross the street because it was too tired".split()
 IT = WORDS.index("it")
+ASKED = "we drink green tea while they drink black coffee".split()
+TEA, COFFEE = ASKED.index("tea"), ASKED.index("coffee")
 PICTURE = Path(__file__).resolve().parent.parent / "book" / "images" / "row-of-it.svg"
+ASK = PICTURE.with_name("ask-tea.svg")
 
 
 def row_of_it():
     """The weights of "it" over the twelve words, for Q = K = V = the raw vectors."""
-    X = embed(WORDS, load_glove())  # (12, 50)
-    _, weights = attention(X, X, X)  # (12, 12)
-    return weights[IT]  # (12,)
+    return raw_row(WORDS, IT)  # (12,)
+
+
+def raw_row(words, asks):
+    """The weights of one word of a sentence, for Q = K = V = the raw vectors."""
+    X = embed(words, load_glove())  # (n_tokens, 50)
+    return attention(X, X, X)[1][asks]  # (n_tokens,)
 
 
 def draw(row):
@@ -43,16 +52,22 @@ def draw(row):
     return figure
 
 
+def save(figure, path, data):
+    import matplotlib
+
+    matplotlib.rcParams.update({"svg.hashsalt": path.stem, "svg.fonttype": "path"})
+    figure.savefig(path, metadata={"Date": None, "Creator": None, "Description": json.dumps(data)})
+    print(path.name)
+
+
 def main():
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams.update({"svg.hashsalt": "row-of-it", "svg.fonttype": "path"})
-    row = row_of_it()
-    data = json.dumps({"sorted": [round(float(weight), 4) for weight in sorted(row, reverse=True)]})
     PICTURE.parent.mkdir(exist_ok=True)
-    draw(row).savefig(PICTURE, metadata={"Date": None, "Creator": None, "Description": data})
-    print(f"{PICTURE.name}: {len(row)} weights, from {max(row):.4f} to {min(row):.4f}")
+    row, tea = row_of_it(), raw_row(ASKED, TEA)
+    save(draw(row), PICTURE, {"sorted": [round(float(weight), 4) for weight in sorted(row, reverse=True)]})
+    save(draw_asked(tea, ASKED, TEA, COFFEE), ASK, {"row": [round(float(weight), 4) for weight in tea]})
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from attn_utils.records import write_whole
 
 NOTHING, ALARMS, BAD = 0, 1, 2  # exit status
 CELLS = 24  # of a pattern's side in the report
+PATTERNS = 64  # of a pattern's side in the numbers: what the book's live figure of heads opens
 DIAGNOSED = (ValueError, TypeError, OSError, MemoryError)
 
 
@@ -52,6 +53,8 @@ def _parser():
     parser.add_argument("--sequence", type=_sequence, metavar="N", help="which one of a batch, from 0, or 'all'")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report, one page that needs nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers; '-' prints them and no words")
+    parser.add_argument("--patterns", action="store_true", help="with --json: write the heads' patterns, too; the live "
+                        "figure of heads on the book's site opens such a file")  # fmt: skip
     parser.add_argument("--title", help="the report's title; the file's name when left out")
     parser.add_argument("--cells", type=int, default=CELLS, metavar="N", help="cells along the side of a pattern in "
                         f"the report ({CELLS})")  # fmt: skip
@@ -65,22 +68,25 @@ def _run(args):
     for path in (args.html, args.json):
         if path is not None and str(path) != "-" and not path.absolute().parent.is_dir():
             raise ValueError(f"there is no folder {str(path.absolute().parent)!r} to write {path.name} into.")
+    if args.patterns and args.json is None:
+        raise ValueError("--patterns goes with --json, the file that they are written to, and there is none.")
+    cells = max(args.cells if args.html else 0, PATTERNS if args.patterns else 0)
     found = diagnose(
         _known(args.file), _list(args.states), values=_list(args.values), mask=_single(args.mask), axes=args.axes,
-        tokens=_tokens(args.tokens), sequence=args.sequence, pictures=args.cells if args.html else 0,
+        tokens=_tokens(args.tokens), sequence=args.sequence, pictures=cells,
         progress=not args.quiet,
     )  # fmt: skip
     if args.html is not None:
         write_report(found, args.html, args.title or args.file.stem)
     if args.json is not None and str(args.json) != "-":
-        write_whole(args.json, json.dumps(found.to_dict(), indent=1) + "\n")
+        write_whole(args.json, json.dumps(found.to_dict(args.patterns), indent=1) + "\n")
     _say(found, args)
     return ALARMS if found.alarms else NOTHING
 
 
 def _say(found, args):
     if str(args.json) == "-":
-        text = json.dumps(found.to_dict(), indent=1)
+        text = json.dumps(found.to_dict(args.patterns), indent=1)
     else:
         wrote = [f"wrote {path}" for path in (args.html, args.json) if path is not None]
         text = "" if args.quiet else "\n".join([str(found), *wrote])

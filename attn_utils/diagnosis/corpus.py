@@ -10,6 +10,7 @@ from attn_utils.diagnosis.findings import THRESHOLDS
 from attn_utils.diagnosis.verdicts import judge
 
 STORED = Path(__file__).resolve().parent.parent / "data" / "diagnosis.json.gz"  # by tools/make_diagnosis_corpus.py
+HELD_OUT = STORED.with_name("diagnosis_held_out.json.gz")  # by tools/make_held_out_corpus.py
 HEAD = ("survives", "entropy", "evenness_lost", "sink", "sink_at", "sink_expected")
 STATE = ("zero", "rest", "spread", "cosine", "weak_directions")
 
@@ -50,40 +51,45 @@ def unpack(case):
     return layers, states
 
 
-def load_corpus():
-    """The cases, each a dict with name, group, truth, notes, and the numbers."""
-    return json.loads(gzip.decompress(STORED.read_bytes()))["cases"]
+def load_corpus(path=STORED):
+    """The cases, each a dict with name, group, truth, notes, and the numbers; HELD_OUT: those no threshold has seen."""
+    return json.loads(gzip.decompress(path.read_bytes()))["cases"]
 
 
-def store(cases, torch):
-    """Write the file of the corpus, the same bytes for the same cases; torch is the version that made them."""
+def store(cases, torch, path=STORED):
+    """Write the file of a corpus, the same bytes for the same cases; torch is the version that made them."""
     text = json.dumps({"torch": torch, "cases": cases}, separators=(",", ":")) + "\n"
-    STORED.write_bytes(gzip.compress(text.encode(), mtime=0))
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def verdicts(cases=None, with_states=True):
+def verdicts(path=STORED, with_states=True):
     """For each case (name, group, truth, found): the kinds of alarm expected and raised, sorted."""
-    for case in load_corpus() if cases is None else cases:
+    for case in load_corpus(path):
         layers, states = unpack(case)
         alarms = [finding for finding in judge(layers, states if with_states else []) if finding.level == "alarm"]
         yield case["name"], case["group"], sorted(case["truth"]), sorted({finding.kind for finding in alarms})
 
 
-def table_of_verdicts():
-    """Group by group, as columns for table(): how many cases, and how many of them were judged right."""
+def tally(path=STORED):
+    """For each group: cases, the kinds of alarm expected of some of them, and how many had a false or a missed one."""
     groups = {}
-    for _, group, truth, found in verdicts():
-        one = groups.setdefault(group, {"cases": 0, "expected": set(), "false alarms": 0, "missed": 0})
+    for _, group, truth, found in verdicts(path):
+        one = groups.setdefault(group, {"cases": 0, "expected": set(), "false": 0, "missed": 0, "wrong": 0})
         one["cases"] += 1
         one["expected"] |= set(truth)
-        one["false alarms"] += bool(set(found) - set(truth))
+        one["false"] += bool(set(found) - set(truth))
         one["missed"] += bool(set(truth) - set(found))
+        one["wrong"] += found != truth
+    return groups
+
+
+def table_of_verdicts(path=STORED):
+    """Group by group, as columns for table(), few enough for a phone."""
+    groups = tally(path)
     return {
         "models": list(groups),
-        "cases": [one["cases"] for one in groups.values()],
-        "alarm expected": [" and ".join(sorted(one["expected"])) or "none" for one in groups.values()],
-        "false alarms": [one["false alarms"] for one in groups.values()],
-        "missed": [one["missed"] for one in groups.values()],
+        "alarm expected": [", ".join(sorted(one["expected"])) or "none" for one in groups.values()],
+        "judged right": [f"{one['cases'] - one['wrong']} of {one['cases']}" for one in groups.values()],
     }
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attn_utils.diagnosis.rows import NO_WEIGHTS
 from attn_utils.diagnosis.verdicts import is_collapsed, judge, name_layers
 
 
@@ -21,18 +22,15 @@ class Diagnosis:
         """The findings to act on."""
         return [finding for finding in self.findings if finding.level == "alarm"]
 
-    @property
-    def frozen(self):
-        """The old name of `saturated`."""
-        return self.saturated
-
     def _has(self, *kinds):
         return any(finding.kind in kinds and finding.level == "alarm" for finding in self.findings)
 
     def __str__(self):
         lines = [f"- {finding}" for finding in self.findings]
         if not self.alarms:
-            lines.insert(0, f"- No alarm: nothing stands out in what was given ({self._given()}).")
+            calm = f"No alarm: nothing stands out in what was given ({self._given()})."
+            told = f"No alarm in what was given ({self._given()}). {_count(len(self.findings), 'thing')} to know:"
+            lines.insert(0, f"- {told if self.findings else calm}")
         return "\n".join(lines + [f"- {note}" for note in self.notes])
 
     __repr__ = __str__
@@ -40,15 +38,19 @@ class Diagnosis:
     def _given(self):
         heads = sum(layer["n_heads"] for layer in self.layers)
         weights = f"weights of {_count(heads, 'head')} in {_count(len(self.layers), 'layer')}"
-        return f"{weights}, {_count(len(self.states), 'state')}" if self.states else f"{weights}; no states"
+        states = f", {_count(len(self.states), 'state')}" if self.states else "; no states"
+        return weights + states + (f"; {len(self.sequences)} sequences" if self.sequences else "")
 
-    def to_dict(self):
-        """Everything but the pictures, as what json.dumps takes."""
+    def to_dict(self, pictures=False):
+        """Everything as what json.dumps takes; the pictures only when asked for, {"layer,head": rows}."""
+        shown = {f"{layer},{head}": np.round(cells.astype(float), 4).tolist()
+                 for (layer, head), cells in self.pictures.items()}  # fmt: skip
         return _plain({
+            **({"pictures": shown} if pictures else {}),
             "findings": [finding.to_dict() for finding in self.findings],
             "notes": self.notes, "collapsed": self.collapsed, "saturated": self.saturated, "tokens": self.tokens,
             "layers": self.layers, "states": self.states,
-            "sequences": [one.to_dict() for one in self.sequences],
+            "sequences": [one.to_dict(pictures) for one in self.sequences],
         })  # fmt: skip
 
     def plot(self):
@@ -82,20 +84,32 @@ def gather(results, numbers):
         finding.sequences = sorted({number for number, _ in members})
         few = len(finding.sequences) < len(results)
         where = f"In {len(finding.sequences)} of {len(results)} sequences, first in sequence {finding.sequences[0]}: "
-        finding.text = (where if few else f"In all {len(results)} sequences, such as the first: ") + finding.text
+        every = "both" if len(results) == 2 else f"all {len(results)}"
+        finding.text = (where if few else f"In {every} sequences, such as the first: ") + finding.text
         found.findings.append(finding)
-    for one in results:
-        found.notes += [note for note in one.notes if note not in found.notes]
+    found.notes = list(_notes_of_batch(results, numbers))
     found.collapsed = any(one.collapsed for one in results)
     found.saturated = any(one.saturated for one in results)
     return found
+
+
+def _notes_of_batch(results, numbers):
+    """The notes of all sequences, with those that they hold for, where it is not all."""
+    groups = {}
+    for number, one in zip(numbers, results, strict=True):
+        for note in one.notes:
+            groups.setdefault(note, []).append(number)
+    for note, places in groups.items():
+        few = len(places) < len(results)
+        shown = ", ".join(map(str, places[:6])) + (" and more" if len(places) > 6 else "")
+        yield (f"In sequence{'s' * (len(places) > 1)} {shown}: " if few else "") + note
 
 
 def _mean_of(parts):
     """One dict out of those of several sequences: floats become means, with their range beside them."""
     first, found, span = parts[0], {}, {}
     for name, value in first.items():
-        each = [part[name] for part in parts]
+        each = [part.get(name, value) for part in parts]
         if isinstance(value, float):
             numbers = np.array(each, float)
             known = numbers[np.isfinite(numbers)]
@@ -110,10 +124,16 @@ def _mean_of(parts):
 
 def _notes(layers):
     """What was recognized, in words."""
-    if layers[0]["T"] == 1:
+    if layers[0]["T"] == layers[0]["n_keys"] == 1:
         yield "One token: there is nothing to mix, so nothing can collapse. Use a context of at least two tokens."
-    causal = [layer["layer"] for layer in layers if layer["pattern"]["causal"]]
-    if causal and layers[0]["T"] > 1:
+    elif layers[0]["T"] == 1:
+        yield (
+            "One query: there is no other output that it could differ from, so nothing is said of collapse. That is so "
+            "in a step of decoding with a cache; run the model on the whole text."
+        )
+    layers = [layer for layer in layers if any(head["rows"] not in NO_WEIGHTS for head in layer["heads"])]
+    causal = [layer["layer"] for layer in layers if layer["pattern"]["causal"] and layer["T"] > 1]
+    if causal:
         yield (
             f"Causal weights in {name_layers(causal)}: entropy is measured against what each token may see. Their "
             "eigenvalues are the diagonal, and the theory of random Markov matrices does not cover them; do not "

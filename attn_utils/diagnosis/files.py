@@ -33,7 +33,7 @@ def read_file(path):
         raise ValueError(f"there is no file {str(path)!r}, expected .npy, .npz or .safetensors with attention weights.")
     try:
         if path.suffix == ".npy":
-            return {"weights": np.load(path, mmap_mode="r", allow_pickle=False)}
+            return {"weights": _npy(path)}
         stored = _Zip(path) if path.suffix == ".npz" else _safetensors(path)
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise ValueError(f"{path.name} cannot be read ({error}), expected what NumPy or safetensors saved.") from None
@@ -81,20 +81,34 @@ class _Later:
         self.kept = None
 
 
-class _Brain:
-    """An array of bfloat16 in a file: widened to float32 where it is indexed."""
+class _Mapped:
+    """An array in a file, mapped where it is indexed and let go with what was taken, so that no page of it stays.
 
-    def __init__(self, raw):
-        self.raw, self.shape = raw, raw.shape
+    brain  whether it is of bfloat16, which is widened to float32
+    """
+
+    def __init__(self, path, dtype, start, shape, order="C", brain=False):
+        self.where, self.shape, self.brain = (path, dtype, "r", start, tuple(shape), order), tuple(shape), brain
+        np.memmap(*self.where)  # a file that is too short is said at once
 
     def __getitem__(self, index):
-        return (np.asarray(self.raw[index]).astype(np.uint32) << 16).view(np.float32)
+        found = np.memmap(*self.where)[index]
+        return (np.asarray(found).astype(np.uint32) << 16).view(np.float32) if self.brain else found
 
     def __array__(self, dtype=None, copy=None):
-        return self[...] if dtype is None else self[...].astype(dtype)
+        return np.asarray(self[...], dtype)
 
     def __len__(self):
         return self.shape[0]
+
+
+def _npy(path):
+    """The array of an .npy, mapped; read at once where it has no axis or is empty."""
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not isinstance(array, np.memmap):
+        return array
+    order = "C" if array.flags.c_contiguous else "F"
+    return _Mapped(path, array.dtype, array.offset, array.shape, order)
 
 
 def _safetensors(path):
@@ -109,8 +123,8 @@ def _safetensors(path):
         if entry["dtype"] not in TYPES:
             raise ValueError(f"{name} has type {entry['dtype']}, expected one of {', '.join(TYPES)}")
         start = 8 + size + entry["data_offsets"][0]
-        raw = np.memmap(path, TYPES[entry["dtype"]], "r", start, tuple(entry["shape"]))
-        found[name] = _Brain(raw) if entry["dtype"] == "BF16" else raw
+        brain = entry["dtype"] == "BF16"
+        found[name] = _Mapped(path, np.dtype(TYPES[entry["dtype"]]), start, entry["shape"], brain=brain)
     return found
 
 

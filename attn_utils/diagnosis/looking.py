@@ -5,7 +5,7 @@ import numpy as np
 from attn_utils.diagnosis.diagnosis import Diagnosis, gather
 from attn_utils.diagnosis.measures import measure_head, rows_of
 from attn_utils.diagnosis.patterns import from_mask, recognize
-from attn_utils.diagnosis.reading import read
+from attn_utils.diagnosis.reading import read, tokens_of
 from attn_utils.diagnosis.rows import examine_rows
 from attn_utils.diagnosis.states import measure_state
 from attn_utils.diagnosis.streams import read_pairs
@@ -20,8 +20,9 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     """Look at a model's attention, and the tokens between its layers, for what goes wrong in them.
 
     given      what a framework hands out: an output with .attentions (and .hidden_states), a tuple or list with one
-               array for each layer, one array, a dict, a Run of attn_utils.pretrained, the path of a .npy, .npz or
-               .safetensors file, or a function (a model) that returns one of these, or (weights, states), for `states`.
+               array for each layer, a generator of them (each is let go before the next is asked for), one array, a
+               dict, a Run of attn_utils.pretrained, the path of a .npy, .npz or .safetensors file, or a function (a
+               model) that returns one of these, or (weights, states), for `states`.
                An array is (T, T), (heads, T, T) or (batch, heads, T, T) within a list, of NumPy, PyTorch (on any
                device, in any precision, with or without gradients), JAX, or nested lists
     states     the tokens between the layers: (T, d) or (batch, T, d) each, in a list, the input first; for a function,
@@ -32,7 +33,8 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
     sequence   which one of a batch, counted from 0; "all" for every one, and the spread of the numbers; None: all
     mask       boolean with True where a query may look, additive, or a tokenizer's (batch, T). Without it causal,
                windowed, prefix and padded weights are recognized where the pattern shows
-    tokens     strings, for the words of the findings and the axes of a report
+    tokens     strings that name the keys, for the words of the findings and the axes of a report; for a batch a list of
+               them for each sequence
     queries, keys   instead of `given`, (T, d_head), (heads, T, d_head) or (layers, heads, T, d_head): the weights are
                made block by block and never held, for long contexts; with causal and scale (1/sqrt(d_head) when None)
     pictures   n: keep each head's weights averaged into n x n cells, for a report
@@ -50,35 +52,45 @@ def diagnose(given=None, states=None, *, values=None, axes=None, sequence=None, 
         return read_pairs(queries, keys, causal, scale, _look_at_pairs, progress)
     found = read(given, states, values, axes, mask, tokens)
     chosen = _sequences(sequence, found.n_sequences)
+    tokens = dict(zip(chosen, tokens_of(found.tokens, chosen, found.n_sequences, found.first.shape[1]), strict=True))
     layers = {one: [] for one in chosen}
     patterns = {one: None for one in chosen}
     drawn = {one: {} for one in chosen}
-    work = sum(layer.n_heads for layer in found.layers) * len(chosen)
-    with Progress(work, "heads", "looking at heads ", progress and work > 1 and found.layers[0].shape[0] > 256) as bar:
-        done = 0
+    with _bar(found, len(chosen), progress) as bar:
         for number, layer in enumerate(found.layers, 1):
             for one in chosen:
-                pattern = _pattern(layer, one, found, number)
+                pattern, summary, kept = _look_at_layer(number, layer, one, found, tokens[one], pictures, bar)
                 patterns[one] = patterns[one] or pattern
-                V = found.values[number - 1] if found.values else None
-                heads, kept = [], {}
-                for head in range(layer.n_heads):
-                    A = _matrix(layer, one, head, number, pattern)
-                    heads.append(_look_at_head(A, pattern, head, V, one, layer, found.tokens))
-                    if pictures:
-                        kept[number, head + 1] = shrink(pattern.cut(A), pictures)
-                    done += 1
-                    bar.show(done, f"head {done} of {work}")
-                words = list(pattern.words)
-                layers[one].append(_summary(number, heads, pattern.kind, pattern.causal, words, layer.shape))
+                layers[one].append(summary)
                 drawn[one] |= kept
             layer.let_go()
     results = []
     for one in chosen:
         real = patterns[one].queries
         measured = [measure_state(state(one)[real]) for state in found.states]
-        results.append(Diagnosis(layers[one], measured, found.tokens, drawn[one]))
+        results.append(Diagnosis(layers[one], measured, tokens[one], drawn[one]))
     return results[0] if len(results) == 1 else gather(results, [one + 1 for one in chosen])
+
+
+def _look_at_layer(number, layer, one, found, tokens, pictures, bar):
+    """(Pattern, the layer's dict, pictures by layer and head) of one layer and one sequence."""
+    pattern = _pattern(layer, one, found, number)
+    V = found.values[number - 1] if found.values else None
+    heads, kept = [], {}
+    for head in range(layer.n_heads):
+        A = _matrix(layer, one, head, number, pattern)
+        heads.append(_look_at_head(A, pattern, head, V, one, layer, tokens))
+        if pictures:
+            kept[number, head + 1] = shrink(pattern.cut(A), pictures)
+        bar.step(f"head {head + 1} of {layer.n_heads} in layer {number}")
+    return pattern, _summary(number, heads, _told(pattern, layer.shape), layer.shape), kept
+
+
+def _bar(found, sequences, progress):
+    """A bar over all heads, where looking takes long; where nobody knows how many layers come, it has no end."""
+    work = None if found.count is None else sum(layer.n_heads for layer in found.layers) * sequences
+    long = work != 1 and found.first.shape[0] > 256
+    return Progress(work, "heads", "looking at heads", progress and long)
 
 
 def _sequences(sequence, many):
@@ -131,14 +143,15 @@ def _look_at_head(A, pattern, head, V, one, layer, tokens):
                            rows.kind not in ("weights",))  # fmt: skip
     found |= numbers if rows.usable and not found["empty"] else _without(numbers)
     found["sink_at"] = int(pattern.keys[found["sink_at"] - 1]) + 1
-    if tokens is not None and len(tokens) == layer.shape[1]:
-        found["sink_token"] = str(tokens[found["sink_at"] - 1])
+    if tokens is not None:
+        found["sink_token"] = tokens[found["sink_at"] - 1]
     return found
 
 
 def _without(numbers):
     """The numbers of a head that has none: NaN for each."""
-    return {name: np.nan if isinstance(value, float) else value for name, value in numbers.items()} | {"profile": []}
+    found = {name: np.nan if isinstance(value, float) else value for name, value in numbers.items()}
+    return found | ({"profile": []} if "profile" in found else {})
 
 
 def _check_mask(A, pattern, name, head):
@@ -149,33 +162,37 @@ def _check_mask(A, pattern, name, head):
         )
 
 
-def _summary(number, heads, kind, causal, words, shape):
+def _told(pattern, shape):
+    """A Pattern as the dict of a layer: where padding is left out, the numbers of the tokens that are not."""
+    told = {"kind": pattern.kind, "causal": bool(pattern.causal), "words": list(pattern.words)}
+    for name, kept, size in zip(("queries", "keys"), (pattern.queries, pattern.keys), shape, strict=True):
+        told |= {name: [int(i) + 1 for i in kept]} if len(kept) < size else {}
+    return told
+
+
+def _summary(number, heads, pattern, shape):
     """One layer's dict: its heads and their means."""
     means = {}
     for name in ("entropy", "survives", "survives_typically", "gap", "sink"):
         values = np.array([head[name] for head in heads], float)
         means[name] = float(np.nanmean(values)) if np.isfinite(values).any() else np.nan
-    pattern = {"kind": kind, "causal": bool(causal), "words": words}
     return {"layer": number, "T": shape[0], "n_keys": shape[1], "n_heads": len(heads), "pattern": pattern, **means,
             "heads": heads}  # fmt: skip
 
 
 def _look_at_pairs(pairs, causal, work, progress):
     """The same for heads that exist as queries and keys only: pairs yields (layer, head, blocks, shape)."""
-    layers, done = {}, 0
-    with Progress(work, "heads", "looking at heads ", progress) as bar:
+    layers = {}
+    with Progress(work, "heads", "looking at heads", progress) as bar:
         for number, head, blocks, (n, m) in pairs:
             see = np.arange(m - n, m) + 1 if causal else np.full(n, m)
             one = {"head": head + 1, "rows": "weights", "rows_say": "", "rows_cure": "", "row_sums": [1.0, 1.0],
                    "empty": False}  # fmt: skip
             one |= measure_head(blocks, (n, m), see, n == m)
             layers.setdefault(number, ([], (n, m)))[0].append(one)
-            done += 1
-            bar.show(done, f"head {done} of {work}")
-    found = []
-    for number, (heads, (n, m)) in layers.items():
-        found.append(_summary(number, heads, "causal" if causal else "full", causal, [], (n, m)))
-    return Diagnosis(found, [])
+            bar.step(f"head {head + 1} in layer {number}")
+    pattern = {"kind": "causal" if causal else "full", "causal": bool(causal), "words": []}
+    return Diagnosis([_summary(number, heads, pattern, shape) for number, (heads, shape) in layers.items()], [])
 
 
 def shrink(A, n):

@@ -60,14 +60,28 @@ def recognize(support, example):
     example  (n_queries, n_keys) one head's weights
     """
     n, m = support.shape
-    left, right = _padding(support, example) if n == m else (0, 0)
     if not support.any():
         return Pattern("full", np.arange(n), np.arange(m))
+    if n != m and not support.any(0).all():
+        return _across(support, example)
+    left, right = _padding(support, example) if n == m else (0, 0)
     queries = keys = np.arange(n) if n != m else np.arange(left, n - right)
     keys = np.arange(m) if n != m else keys
     inner = support[np.ix_(queries, keys)]
     kind, see, words = _shape_of_pattern(inner, example[np.ix_(queries, keys)])
     words += [f"{many} padded {_plural(many)} on the {side} are left out"
+              for many, side in ((left, "left"), (right, "right")) if many]  # fmt: skip
+    return Pattern(kind, queries, keys, see, words)
+
+
+def _across(support, example):
+    """The Pattern between two sequences where no query looks at some keys: they are padding, if they lie at an end."""
+    seen, queries = np.flatnonzero(support.any(0)), np.arange(len(support))
+    keys = np.arange(seen[0], seen[-1] + 1)
+    inner = support[:, keys]
+    kind, see, words = _shape_of_pattern(inner, example[:, keys])
+    left, right = int(keys[0]), support.shape[1] - 1 - int(keys[-1])
+    words += [f"{many} {'key' if many == 1 else 'keys'} on the {side}, at which no query looks, are left out"
               for many, side in ((left, "left"), (right, "right")) if many]  # fmt: skip
     return Pattern(kind, queries, keys, see, words)
 
@@ -170,7 +184,9 @@ def _shape_of_pattern(support, example):
     if n != m:
         if m > n and _filled(support, back >= 0) >= FILLED and not support.all():
             return "causal", back >= 0, [f"the {n} queries are the last of {m} tokens, causal with a cache"]
-        return "cross", None, [f"cross-attention from {n} queries to {m} keys"]
+        if n == 1:
+            return "cross", None, [f"one query, and {m} keys"]
+        return "cross", None, [f"cross-attention from {n} queries to {m} {'key' if m == 1 else 'keys'}"]
     if n < 3 or support.all():
         return _tiny(support, back)
     causal = not support[back < 0].any() and support[back > 0].any()

@@ -1,21 +1,23 @@
 """Whatever frameworks hand out, in one form: layers of heads, one matrix at a time, and the states between them.
 
     read(given, states, ...) -> Input
-        .layers      list of Layer: .n_heads, .shape, .head(sequence, head) -> (n_queries, n_keys) in float32 or 64
+        .layers      Layers to walk through once: .n_heads, .shape, .head(sequence, head) -> (n_queries, n_keys)
+        .first       the first of them;  .count  how many there are, None where they are made as they are asked for
         .states      list of functions of the sequence that return (n_tokens, d); empty where none were given
         .values      list of Layer of the values, or None
         .n_sequences how many sequences; .mask, .tokens as given
 """
 
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
 from attn_utils.diagnosis.arrays import is_array, shape_of, to_numpy
+from attn_utils.diagnosis.axes import Layer, Slice, check_layers, name_axes, name_axes_of_list, parse_axes
 from attn_utils.diagnosis.files import is_path, read_file
 
-NAMES = {"layers": "layers", "layer": "layers", "heads": "heads", "head": "heads", "batch": "batch",
-         "sequences": "batch", "sequence": "batch", "examples": "batch"}  # fmt: skip
 ENTRIES = {"attentions": "weights", "weights": "weights", "hidden_states": "states", "states": "states",
            "hidden": "states", "values": "values", "mask": "mask", "attention_mask": "mask",
            "tokens": "tokens"}  # fmt: skip
@@ -26,32 +28,11 @@ EAGER = (
 )
 
 
-class Layer:
-    """One layer's arrays, as the framework has them: converted head by head when they are asked for."""
-
-    def __init__(self, array, axes, name):
-        self.array, self.axes, self.name = array, axes, name  # axes: those before the last two, in order
-        sizes = dict(zip(axes, shape_of(array), strict=False))
-        self.n_sequences, self.n_heads = sizes.get("batch", 1), sizes.get("heads", 1)
-        self.shape = shape_of(array)[-2:]
-
-    def head(self, sequence, head):
-        """The matrix of one head of one sequence."""
-        at = {"batch": sequence if self.n_sequences > 1 else 0, "heads": head}
-        found = self.array
-        for axis in self.axes:
-            found = found[at[axis]]
-        return to_numpy(found, self.name)
-
-    def let_go(self):
-        """Forget what was read from a file."""
-        if hasattr(self.array, "let_go"):
-            self.array.let_go()
-
-
 @dataclass
 class Input:
-    layers: list
+    layers: object
+    first: Layer
+    count: int | None
     states: list
     values: list | None
     n_sequences: int
@@ -62,16 +43,14 @@ class Input:
 def read(given, states=None, values=None, axes=None, mask=None, tokens=None):
     """The Input that was meant; raises ValueError saying what was given, expected, and how to settle it."""
     found = _take_apart(given, states)
-    states = found.get("states")
-    arrays = _list_of_layers(found.get("weights"))
-    raw = None if states is None else _list_of_states(states)
-    layers = _layers(arrays, axes, raw)
-    _check_layers(layers)
-    n_sequences = max(layer.n_sequences for layer in layers)
+    raw = None if found.get("states") is None else _list_of_states(found["states"])
     values = values if values is not None else found.get("values")
+    layers, first, count, n_sequences = _read_layers(found.get("weights"), parse_axes(axes), raw, values)
     return Input(
         layers,
-        [] if raw is None else [_state(state, i, n_sequences, layers[0]) for i, state in enumerate(raw)],
+        first,
+        count,
+        [] if raw is None else [_state(state, i, n_sequences, first) for i, state in enumerate(raw)],
         None if values is None else _values(values, layers),
         n_sequences,
         mask if mask is not None else found.get("mask"),
@@ -86,6 +65,11 @@ def _take_apart(given, states):
     """A dict with "weights" and, where they are there, "states", "values", "mask", "tokens"."""
     if is_path(given):
         found = read_file(given)
+    elif isinstance(given, (str, Path)):
+        raise ValueError(
+            f"given is {str(given)!r}, expected weights, or the path of a .npy, .npz or .safetensors file. Save them "
+            "with np.savez('attention.npz', **{f'attention.{i}': w for i, w in enumerate(weights)})."
+        )
     elif hasattr(given, "attentions") or hasattr(given, "cross_attentions"):
         found = _of_transformers(given)
     elif hasattr(given, "weights") and hasattr(given, "hidden"):  # a Run of attn_utils.pretrained
@@ -128,7 +112,16 @@ def _of_dict(given):
 
 def _run(model, X):
     """What a function returns: weights, (weights, states), or an output with .attentions."""
-    result = model(X)
+    try:
+        result = model(X)
+    except Exception as error:
+        if X is not None:
+            raise
+        raise ValueError(
+            f"a function was given and nothing to call it with, and called with None it fails ({error}). Pass what a "
+            "model returns, such as diagnose(model(**inputs, output_attentions=True)), or its input as the second "
+            "argument."
+        ) from error
     if hasattr(result, "attentions") or (hasattr(result, "weights") and hasattr(result, "hidden")):
         return _take_apart(result, None)
     if not isinstance(result, tuple) or (len(result) > 2 and all(is_array(part) for part in result)):
@@ -162,7 +155,67 @@ def _look_like_weights(part):
     return bool((part >= 0).all() and np.abs(part.sum(-1) - 1).max() < 1e-3)
 
 
-# ------------------------------------------------------------------------- axes
+def tokens_of(tokens, chosen, n_sequences, n_keys):
+    """The strings of each chosen sequence, in a list as long as `chosen`; of None for each where none were given."""
+    if tokens is None:
+        return [None] * len(chosen)
+    tokens = list(tokens.tolist() if hasattr(tokens, "tolist") else tokens)
+    nested = bool(tokens) and all(isinstance(one, (list, tuple)) or np.ndim(one) for one in tokens)
+    if nested and len(tokens) != n_sequences or not nested and len(chosen) > 1:
+        raise ValueError(
+            f"tokens are {f'{len(tokens)} lists' if nested else 'one list'}, and there are {n_sequences} sequences, "
+            "expected a list of strings for each. For one sequence alone, pass sequence= as well."
+        )
+    every = [list(tokens[one]) if nested else tokens for one in chosen]
+    if {len(one) for one in every} != {n_keys}:
+        raise ValueError(
+            f"there are {len(every[0])} tokens for {n_keys} keys, expected as many: tokens name the keys, with "
+            "padding and special tokens, and in cross-attention those of the sequence that is looked at."
+        )
+    return [[str(token) for token in one] for one in every]
+
+
+# ------------------------------------------------------------------------- layers
+
+
+def _read_layers(weights, names, states, values):
+    """(layers, the first, how many or None, n_sequences) of weights in any form."""
+    single = states is not None and all(len(shape_of(state)) == 2 for state in states)  # no batch in the states
+    if _is_passing(weights):
+        if values is not None:
+            raise ValueError(
+                "the layers are made as they are asked for, and values were given: expected both as lists, so that "
+                "each layer finds its values. Pass list(layers)."
+            )
+        layers = _passing(iter(weights), names, single)
+        first = next(layers, None)
+        if first is None:
+            raise ValueError(f"there are no weights: no layer comes, expected one array for each layer. {EAGER}")
+        return chain([first], layers), first, None, first.n_sequences
+    arrays = _list_of_layers(weights)
+    layers = name_axes_of_list(arrays, names, single) if isinstance(arrays, list) else name_axes(arrays, names, single)
+    check_layers(layers)
+    return layers, layers[0], len(layers), max(layer.n_sequences for layer in layers)
+
+
+def _is_passing(weights):
+    """Whether the layers come one by one, and may come only once: a generator, map(), a view of a dict's values."""
+    known = isinstance(weights, (list, tuple, str, bytes, dict, set, frozenset)) or is_array(weights)
+    return hasattr(weights, "__iter__") and not known
+
+
+def _passing(arrays, names, single):
+    """The Layers of arrays that pass by: each is let go before the next is asked for."""
+    first, number = None, 0
+    for array in arrays:  # enumerate() would hold on to each until the next
+        number += 1
+        [layer] = name_axes_of_list([_layer_of(array, number)], names, single, number)
+        array = None
+        check_layers([first or layer, layer])
+        first = first or Layer(None, layer.axes, layer.name, layer.sizes)
+        layer.passing = True
+        yield layer
+        layer.let_go()
 
 
 def _list_of_layers(weights):
@@ -171,17 +224,25 @@ def _list_of_layers(weights):
     if isinstance(weights, (list, tuple)):
         if not weights:
             raise ValueError(f"there are no weights: the list is empty, expected one array for each layer. {EAGER}")
-        for i, layer in enumerate(weights, 1):
-            if layer is None:
-                raise ValueError(f"the weights of layer {i} are None, expected an array. {EAGER}")
-        return [_checked(_rows_as_array(layer), i) for i, layer in enumerate(weights, 1)]
+        return [_layer_of(layer, i) for i, layer in enumerate(weights, 1)]
     return _checked(weights, 1)
+
+
+def _layer_of(array, number):
+    if array is None:
+        raise ValueError(f"the weights of layer {number} are None, expected an array. {EAGER}")
+    if isinstance(array, (list, tuple)) and array and all(is_array(part) and len(shape_of(part)) > 2 for part in array):
+        raise ValueError(
+            f"layer {number} is itself {len(array)} arrays, such as one of shape {shape_of(array[0])}: generate() of "
+            "transformers returns a tuple of layers for each new token. Run the model once on the whole text, or pass "
+            "one of them: attentions[0] is that of the prompt."
+        )
+    return _checked(_rows_as_array(array), number)
 
 
 def _checked(array, number):
     if not is_array(array):
-        array = array if isinstance(array, (list, tuple)) else None if array is None else np.asarray(array)
-        if array is None or np.ndim(np.asarray(array, dtype=object)) == 0:
+        if np.ndim(np.asarray(array, dtype=object)) == 0:
             raise ValueError(
                 f"the weights of layer {number} are of type {type(array).__name__}, expected an array "
                 "(T, T) or (n_heads, T, T), or a list of such arrays. Does the model function return its weights?"
@@ -206,115 +267,16 @@ def _rows_as_array(given):
     return np.array(given)
 
 
-def _layers(arrays, axes, states):
-    """The Layers of a list of arrays, or of one array, with every axis named."""
-    names = _parse(axes)
-    single = states is not None and all(len(shape_of(state)) == 2 for state in states)  # no batch in the states
-    if isinstance(arrays, list):
-        names = names[1:] if names and names[0] == "layers" else names
-        differing = len({shape_of(array)[0] for array in arrays if len(shape_of(array)) == 3}) > 1
-        return [_layer(array, names, i, single or differing) for i, array in enumerate(arrays, 1)]
-    names = names or _axes_of_one(shape_of(arrays), single)
-    _check_axes(names, shape_of(arrays))
-    if "layers" not in names:
-        return [Layer(arrays, names, "the weights of layer 1")]
-    if names[0] != "layers":
-        raise ValueError(f"axes names {' '.join(names)!r}, expected layers first. Move that axis to the front.")
-    return [Layer(_Slice(arrays, i), names[1:], f"the weights of layer {i + 1}") for i in range(shape_of(arrays)[0])]
-
-
-class _Slice:
-    """One layer of an array of layers, cut out when it is indexed."""
-
-    def __init__(self, array, i):
-        self.whole, self.i, self.shape = array, i, shape_of(array)[1:]
-
-    def __getitem__(self, index):
-        return self.whole[self.i][index]
-
-    def __array__(self, dtype=None, copy=None):
-        return np.asarray(self.whole[self.i], dtype)
-
-
-def _parse(axes):
-    if axes is None:
-        return None
-    words = axes.replace(",", " ").split() if isinstance(axes, str) else list(axes)
-    if not words or any(word not in NAMES for word in words):
-        raise ValueError(f"axes is {axes!r}, expected names out of layers, heads and batch, such as 'layers heads'.")
-    return [NAMES[word] for word in words]
-
-
-def _check_axes(names, shape):
-    if len(names) != len(shape) - 2 or len(set(names)) < len(names):
-        raise ValueError(
-            f"axes names {len(names)} axes ({' '.join(names)}), and the array of shape {shape} has {len(shape) - 2} "
-            "in front of queries and keys. Name each of them once, in order."
-        )
-
-
-def _axes_of_one(shape, single):
-    """Names of the leading axes of one array; ValueError with the readings where there are two."""
-    lead = shape[:-2]
-    if len(lead) == 3:
-        return ["layers", "batch", "heads"]
-    if len(lead) == 2 and (single or lead[0] == 1):
-        return ["layers", "heads"]
-    if len(lead) == 1 and (single or lead[0] == 1):
-        return ["layers"] if lead[0] == 1 else _refuse(shape, ["layers", "heads"])
-    return [] if not lead else _refuse(shape, ["layers heads", "batch heads"] if len(lead) == 2 else
-                                       ["layers", "heads", "batch"])  # fmt: skip
-
-
-def _layer(array, names, number, single):
-    """One Layer of a list."""
-    name = f"the weights of layer {number}"
-    lead = shape_of(array)[:-2]
-    if names is None:
-        if len(lead) == 3:
-            _refuse(shape_of(array), ["layers batch heads"], " as one layer of a list: pass the array by itself, or")
-        names = ["batch", "heads"] if len(lead) == 2 else ["heads"] if len(lead) == 1 else []
-        if len(lead) == 1 and lead[0] > 1 and not single:
-            _refuse(shape_of(array), ["heads", "batch"])
-    elif not lead:
-        names = []
-    _check_axes(names, shape_of(array))
-    return Layer(array, names, name)
-
-
-def _refuse(shape, readings, more=""):
-    tail = "queries, keys"
-    shown = " or ".join(f"({', '.join([*reading.split(), tail])})" for reading in readings)
-    ways = " or ".join(f"axes={reading!r}" for reading in readings)
-    raise ValueError(
-        f"an array of shape {shape}{more} can be read as {shown}, and its numbers do not say which. "
-        f"Pass {ways}."
-    )
-
-
-def _check_layers(layers):
-    """All layers have the same number of sequences, and of tokens where queries and keys are the same."""
-    many = {layer.n_sequences for layer in layers} - {1}
-    if len(many) > 1:
-        raise ValueError(f"the layers hold {sorted(many)} sequences, expected the same number in all.")
-    if len({layer.shape for layer in layers}) > 1:
-        sizes = [layer.shape[0] if len(set(layer.shape)) == 1 else layer.shape for layer in layers]
-        raise ValueError(
-            f"the layers have T = {sizes}, "
-            "expected the same number of tokens in all. Diagnose layers of differing T one by one."
-        )
-
-
 # ------------------------------------------------------------------------- states and values
 
 
 def _list_of_states(states):
-    states = _rows_as_array(states)
+    states = _rows_as_array(list(states) if _is_passing(states) else states)
     if isinstance(states, (list, tuple)):
         return [_as_state(_rows_as_array(state), i) for i, state in enumerate(states)]
     states = _as_state(states, 0)
     shape = shape_of(states)
-    return [states] if len(shape) == 2 else [_Slice(states, i) for i in range(shape[0])]
+    return [states] if len(shape) == 2 else [Slice(states, i) for i in range(shape[0])]
 
 
 def _as_state(state, number):
@@ -341,7 +303,7 @@ def _state(state, number, n_sequences, layer):
 
     def get(sequence):
         one = state if len(shape) == 2 else state[sequence if shape[0] > 1 else 0]
-        found = to_numpy(one[...] if isinstance(one, _Slice) else one, name)
+        found = to_numpy(one[...] if isinstance(one, Slice) else one, name)
         if not np.isfinite(found).all():
             raise ValueError(f"{name} contains NaN or inf, expected finite numbers. Look for where they arise.")
         return found
@@ -353,7 +315,7 @@ def _values(values, layers):
     """The values as Layers, one for each layer of weights, with heads shared where there are fewer."""
     if not isinstance(values, (list, tuple)):
         deep = len(shape_of(values)) > len(layers[0].axes) + 2
-        values = [_Slice(values, i) for i in range(shape_of(values)[0])] if deep else [values]
+        values = [Slice(values, i) for i in range(shape_of(values)[0])] if deep else [values]
     if len(values) != len(layers):
         raise ValueError(f"there are values of {len(values)} layers and weights of {len(layers)}, expected as many.")
     found = []

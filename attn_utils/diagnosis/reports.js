@@ -226,20 +226,20 @@
     const picture = data.pictures[key(i, j)];
     if (!picture) return [];
     const [rows, columns, largest] = picture, canvas = drawing(picture), box = make('div', {className: 'pattern'});
-    const says = make('p', {className: 'says'}), sizes = data.padded[i] ? [rows, columns] : data.sizes[i];
-    const tokens = data.padded[i] ? null : data.tokens;
+    const says = make('p', {className: 'says'});
+    const [queries, keys] = data.real[i] || data.sizes[i].map(size => Array.from({length: size}, (_, k) => k + 1));
     canvas.removeAttribute('aria-hidden');
     canvas.setAttribute('role', 'img');
     canvas.setAttribute('aria-label', 'Pattern of layer ' + (i + 1) + ', head ' + (j + 1) + ': ' + strongest(picture));
     canvas.style.aspectRatio = columns + ' / ' + rows;
-    box.append(names('rows', rows, sizes[0], tokens), canvas, names('columns', columns, sizes[1], tokens));
+    box.append(names('rows', rows, queries), canvas, names('columns', columns, keys));
     const tell = event => {
       const frame = canvas.getBoundingClientRect();
       const row = clamp(Math.floor((event.clientY - frame.top) / frame.height * rows), rows);
       const column = clamp(Math.floor((event.clientX - frame.left) / frame.width * columns), columns);
       const weight = (picture[3] && atob(picture[3]).charCodeAt(row * columns + column) / 255) ** 2 * largest;
-      says.textContent = places(row, rows, sizes[0], tokens) + ' → ' + places(column, columns, sizes[1], tokens) + ': '
-        + (rows < sizes[0] || columns < sizes[1] ? 'mean weight ' : 'weight ') + (weight < 0.001 ? 'below 0.001'
+      says.textContent = places(row, rows, queries) + ' → ' + places(column, columns, keys) + ': '
+        + (rows < queries.length || columns < keys.length ? 'mean weight ' : 'weight ') + (weight < 0.001 ? 'below 0.001'
           : String(+weight.toPrecision(2)));
     };
     canvas.addEventListener('pointermove', tell);
@@ -250,8 +250,8 @@
 
     function strongest([, , most, packed]) {
       const cell = [...atob(packed)].findIndex(level => level === 'ÿ');
-      const from = places(Math.floor(cell / columns), rows, sizes[0], tokens);
-      const to = places(cell % columns, columns, sizes[1], tokens);
+      const from = places(Math.floor(cell / columns), rows, queries);
+      const to = places(cell % columns, columns, keys);
       return most ? 'most weight from ' + from + ' to ' + to + ' (' + written(most) + ')' : 'no weight';
     }
   }
@@ -260,23 +260,25 @@
     return Math.min(Math.max(value, 0), count - 1);
   }
 
-  function span(cell, cells, count) {
-    return [Math.floor(cell * count / cells) + 1, Math.max(Math.floor((cell + 1) * count / cells), Math.floor(cell * count / cells) + 1)];
+  // The numbers of the first and the last token that a cell stands for, out of those on its axis.
+  function span(cell, cells, numbers) {
+    const count = numbers.length, first = Math.floor(cell * count / cells);
+    return [numbers[first], numbers[Math.max(Math.floor((cell + 1) * count / cells) - 1, first)]];
   }
 
-  function places(cell, cells, count, tokens) {
-    const [first, last] = span(cell, cells, count);
+  function places(cell, cells, numbers) {
+    const [first, last] = span(cell, cells, numbers), tokens = data.tokens;
     const word = number => number + (tokens ? ' “' + tokens[number - 1] + '”' : '');
     return first === last ? word(first) : word(first) + ' to ' + word(last);
   }
 
   // The tokens along an axis, as many as there is room for; numbers where there are no tokens.
-  function names(which, cells, count, tokens) {
-    const axis = make('div', {className: which + (tokens ? '' : ' bare')});
+  function names(which, cells, numbers) {
+    const tokens = data.tokens, axis = make('div', {className: which + (tokens ? '' : ' bare')});
     axis.setAttribute('aria-hidden', 'true');
     const room = tokens ? 24 : 8, every = Math.ceil(cells / room);
     for (let cell = 0; cell < cells; cell += every) {
-      const number = span(cell, cells, count)[0];
+      const number = span(cell, cells, numbers)[0];
       const label = make('span', {}, tokens ? tokens[number - 1].replace(/\s/g, '␣') : String(number));
       label.style[which === 'rows' ? 'top' : 'left'] = 100 * (cell + 0.5) / cells + '%';
       axis.append(label);

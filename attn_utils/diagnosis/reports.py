@@ -308,7 +308,7 @@ def _data(found):
         "pictures": {f"{layer},{head}": _picture(cells) for (layer, head), cells in found.pictures.items()},
         "tokens": _axis_tokens(found),
         "sizes": [[layer["T"], layer["n_keys"]] for layer in found.layers],
-        "padded": [_is_padded(layer) for layer in found.layers],
+        "real": [_real(layer) for layer in found.layers],
     }  # fmt: skip
 
 
@@ -347,6 +347,9 @@ def _axis_tokens(found):
     return found.tokens if found.tokens and all(layer["T"] == layer["n_keys"] for layer in found.layers) else None
 
 
-def _is_padded(layer):
-    """Whether rows were left out, so that a cell's place is no longer a token's."""
-    return any("left out" in words for words in layer["pattern"]["words"])
+def _real(layer):
+    """The numbers of the queries and of the keys that a picture shows, where padding was left out; else None."""
+    kept = [layer["pattern"].get(name) for name in ("queries", "keys")]
+    if kept == [None, None]:
+        return None
+    return [numbers or list(range(1, layer[size] + 1)) for numbers, size in zip(kept, ("T", "n_keys"), strict=True)]

@@ -9,6 +9,9 @@ from attn_utils.spectra import ROW_SUM
 SCALED = "the numbers are those of the rows divided by their sums"
 
 
+NO_WEIGHTS = ("transposed", "logarithms", "centered", "not weights")  # kinds whose numbers are not those of weights
+
+
 @dataclass
 class Rows:
     """What a head's rows are.
@@ -64,7 +67,7 @@ def _positive(A, see, sums, live, span):
     places = np.ones(A.shape, bool) if see is None else see
     zeros = float((A[places] == 0).mean())
     if 0.005 < zeros < 0.9 and off.min() < 1 < off.max() and 0.8 < off.mean() < 1.25 and _cut_at_random(A, places):
-        words = f"{zeros:.0%} of the weights are zero here and there, and rows sum to between {_span(off)}: dropout"
+        words = f"{zeros:.0%} of the weights are zero here and there, and rows sum to between {_span(off)}"
         return Rows("dropout", words, "The model is in train mode. Call model.eval() and run it again.", True, span)
     if np.ptp(off) < ROW_SUM * off.mean():
         cure = "Were heads added up, or weights multiplied by a constant? Divide by it; " + SCALED + "."

@@ -9,10 +9,12 @@ spectral gap: that of a head with a sink is large, though differences survive it
 
 import numpy as np
 
+from attn_utils.leading import krylov_values
+
 EXACT = 256  # up to so many keys the whole matrix is decomposed
 TOLERANCE = 2e-3  # of the iterations: two digits are shown
-PASSES = 40
-WIDTH = 4  # vectors at a time
+PASSES = 60
+WIDTH = 8  # vectors at a time
 
 
 def largest_survival(blocks, n_queries, n_keys):
@@ -24,49 +26,26 @@ def largest_survival(blocks, n_queries, n_keys):
         A = np.concatenate([rows for _, rows in blocks()]).astype(np.float64)  # (n_queries, n_keys)
         A = A - A.mean(0)
         return float(np.linalg.norm(A - A.mean(1, keepdims=True), 2))
-    return _by_iteration(blocks, n_keys)
+    columns = sum(rows.sum(0, dtype=np.float64) for _, rows in blocks())  # (n_keys,), A^T 1
+    apply = _off_mean_and_back(blocks, n_queries, columns.astype(np.float32)[:, None])
+    return float(krylov_values(apply, n_keys, 1, np.float32, TOLERANCE, PASSES, WIDTH, size=1.0)[0])
 
 
-def _by_iteration(blocks, n_keys):
-    """Square root of the largest eigenvalue of M^T M, M = (I - P) A (I - P), from a growing block Krylov space."""
-    vectors = np.random.default_rng(0).normal(size=(n_keys, WIDTH)).astype(np.float32)
-    new = _orthonormal(vectors - vectors.mean(0), None)
-    basis, images, before = new, np.empty((n_keys, 0), np.float32), None
-    for _ in range(PASSES):
-        images = np.hstack([images, _gram(blocks, new)])
-        small = basis.T.astype(np.float64) @ images
-        top = float(np.sqrt(max(np.linalg.eigvalsh((small + small.T) / 2)[-1], 0)))
-        if before is not None and abs(top - before) <= TOLERANCE * top:
-            break
-        before, new = top, _orthonormal(images[:, -new.shape[1] :], basis)
-        if not new.shape[1]:
-            break
-        basis = np.hstack([basis, new])
-    return top
+def _off_mean_and_back(blocks, n_queries, columns):
+    """A function from vectors (n_keys, b) to M of them and M^T M of them, M = (I - P) A (I - P).
 
-
-def _gram(blocks, vectors):
-    """M^T M times vectors (n_keys, b), that are orthogonal to 1 already: each block of rows is used once.
-
-    (I - P) A^T (I - P) A v = (I - P) (A^T A v - A^T 1 mean(A v)).
+    Each block of rows is used once: A^T (I - P) u = A^T u - A^T 1 mean(u), for u = A v.
     """
-    total, columns, mean, n = np.zeros_like(vectors), np.zeros(len(vectors), np.float32), 0, 0
-    for _, rows in blocks():
-        image = rows @ vectors  # (b, width)
-        total += rows.T @ image
-        columns += rows.sum(0)
-        mean, n = mean + image.sum(0), n + len(rows)
-    total -= columns[:, None] * (mean / n)
-    return total - total.mean(0)
 
+    def apply(vectors):
+        vectors = vectors - vectors.mean(0)
+        there, back = np.empty((n_queries, vectors.shape[1]), np.float32), np.zeros_like(vectors)
+        for start, rows in blocks():
+            image = rows @ vectors  # (b, width)
+            there[start : start + len(rows)] = image
+            back += rows.T @ image
+        mean = there.mean(0, dtype=np.float64).astype(np.float32)
+        back -= columns * mean
+        return there - mean, back - back.mean(0)
 
-def _orthonormal(vectors, basis):
-    """An orthonormal basis of what the vectors add to the basis."""
-    for _ in range(2 if basis is not None else 1):  # twice is enough (Kahan and Parlett)
-        if basis is not None:
-            vectors = vectors - basis @ (basis.T @ vectors)
-        size = np.linalg.norm(vectors, axis=0)
-        vectors = vectors / np.where(size > 0, size, 1)
-        vectors, triangle = np.linalg.qr(vectors)
-        vectors = vectors[:, np.abs(np.diag(triangle)) > 1e-3]
-    return vectors.astype(np.float32)
+    return apply

@@ -88,10 +88,10 @@ def _about_uniform(layers, with_states, collapsed):
     for members, all_heads in ((whole, True), (single, False)):
         if not members:
             continue
-        alarm = all_heads and (collapsed if with_states else most)
+        alarm = all_heads and (collapsed if with_states else most) and layers[0]["T"] != 1  # nothing to differ from
         worst = max(head["survives"] for _, head in members)
         text = f"Uniform weights in {_where(members)}: the scores hardly vary"
-        if all_heads and not layers[0]["pattern"]["causal"]:
+        if all_heads and not layers[0]["pattern"]["causal"] and np.isfinite(worst):
             text += f", and {'at most ' * (worst > TINY)}{_small(worst)} of the differences between tokens gets through"
         advice = ""
         if alarm and not with_states:
@@ -129,10 +129,7 @@ def _about_sinks(layers):
     for at, group in sorted(keys.items(), key=lambda item: -len(item[1]))[:3]:
         mass = float(np.median([head["sink"] for _, head in group]))
         total = sum(len(layer["heads"]) for layer in layers)
-        text = (
-            f"Attention sink: {len(group)} of {total} heads give {mass:.0%} of their weight (median) to "
-            f"{_token(group[0][1], at)}: {_where(group)}."
-        )
+        text = f"Attention sink: {_give(group, total, mass)} to {_token(group[0][1], at)}: {_where(group)}."
         light = [head["value_sink_size"] for _, head in group if np.isfinite(head.get("value_sink_size", np.nan))]
         if light:
             text += f" Its value is {np.median(light):.2g} times as long as the median one."
@@ -285,6 +282,12 @@ def name_layers(numbers):
         return f"layer {numbers[0]}"
     run = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
     return "layers " + (f"{numbers[0]} to {numbers[-1]}" if run else ", ".join(map(str, numbers)))
+
+
+def _give(group, total, mass):
+    if len(group) > 1:
+        return f"{len(group)} of {total} heads give {mass:.0%} of their weight (median)"
+    return f"{'the only head' if total == 1 else f'1 of {total} heads'} gives {mass:.0%} of its weight"
 
 
 def _token(head, at):

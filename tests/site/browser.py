@@ -57,9 +57,9 @@ def served(folder):
 class Visit:
     """One page in a browser window of its own. `problems` says what went wrong so far."""
 
-    def __init__(self, browser, base, name, width=1280, theme=None, scripts=True):
+    def __init__(self, browser, base, name, width=1280, theme=None, scripts=True, touch=False):
         self.base, self.scripts, self.problems, self.requests = base, scripts, [], []
-        self.context = browser.new_context(viewport={"width": width, "height": 800}, java_script_enabled=scripts)
+        self.context = browser.new_context(viewport={"width": width, "height": 800}, java_script_enabled=scripts, has_touch=touch)
         self.context.set_default_timeout(60_000)
         if theme:
             self.context.add_init_script(THEME.format(theme))

@@ -1,7 +1,10 @@
 """The built site that the tests of this folder look at."""
 
 import pytest
+from browser import chromium
 from html_rules import SITE
+
+pytest.register_assert_rewrite("live")  # so that its checks say what was there
 
 
 def pytest_configure(config):
@@ -14,3 +17,9 @@ def built():
     if not (SITE / "index.html").is_file():
         pytest.fail("_build/html/index.html is missing: run `make book` first", pytrace=False)
     return SITE
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser

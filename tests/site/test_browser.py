@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import Visit, chromium, served
+from browser import Visit, served
 from html_rules import SITE, page_names
 
 pytestmark = pytest.mark.site
@@ -11,12 +11,6 @@ PAGES = [name for name in page_names(SITE) if name != "index.html" and not name.
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 LEDGER = next((name for name in CHAPTERS if name.startswith("notebooks/03_")), None)
 SHOTS = SITE.parent / "screenshots"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +109,10 @@ def faint(page):
     """Visible words with a contrast below 4.5 to the color behind them."""
     return page.evaluate(
         """() => {
-        const levels = color => color.match(/[\\d.]+/g).map(Number);
+        const levels = color => { // color-mix() comes as color(srgb 0.1 0.2 0.3), with levels up to 1
+            const found = color.match(/[\\d.]+(e-\\d+)?/g).map(Number);
+            return color.startsWith('color(') ? found.map((level, i) => i < 3 ? 255 * level : level) : found;
+        };
         const linear = level => level <= 0.04045 ? level / 12.92 : ((level + 0.055) / 1.055) ** 2.4;
         const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, share, i) => sum + share * linear(c[i] / 255), 0);
         const behind = e => {

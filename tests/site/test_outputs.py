@@ -7,10 +7,10 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
-from browser import Visit, chromium, served
+from browser import Visit, served
 from bs4 import BeautifulSoup
 from html_rules import ROOT, RULES, Site
-from sphinx.application import Sphinx
+from live import PAGE, build
 
 from attn_utils import attention, causal_mask, figures, labs
 
@@ -18,16 +18,6 @@ pytestmark = pytest.mark.site
 WORDS = ["the", "animal", "was", "too", "tired"]
 rng = np.random.default_rng(0)
 Q, K, V = rng.normal(size=(3, 5, 4))
-V = V[:, :2]
-SCORES = Q @ K.T / 2
-CONF = """
-import sys
-sys.path.insert(0, {ext!r})
-extensions, html_theme, language = ["myst_nb", "live_figures"], "sphinx_book_theme", "en"
-html_static_path, html_css_files = [{css!r}], ["book.css", "outputs.css"]
-nb_execution_mode, nb_render_markdown_format = "off", "myst"
-html_context = {{"default_mode": "light"}}
-"""
 
 
 def outputs(monkeypatch):
@@ -44,7 +34,7 @@ def outputs(monkeypatch):
     figures.say(f"It gets **{0.25:.0%}**.")
     _, ax = plt.subplots()
     figures.draw_weights(attention(Q, K, V, mask=causal_mask(5))[1], WORDS, ax=ax)
-    data = {"tokens": WORDS, "scores": SCORES, "values": V}
+    data = {"words": WORDS, "vectors": Q, "sentence": WORDS}
     labs.lab("mask", ax.figure, "No token looks at what comes after it.", data=data)
     labs.lab("broken", plt.figure(), "This one has a script that fails.")
     return [nbformat.v4.new_output("display_data", data=one) for one in seen]
@@ -57,29 +47,9 @@ def little(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     with pytest.MonkeyPatch.context() as patch, plt.rc_context():
         figures.use_book_style()
-        cells = [nbformat.v4.new_code_cell("1", outputs=[one], execution_count=1) for one in outputs(patch)]
+        shown = outputs(patch)
     plt.close("all")
-    title = nbformat.v4.new_markdown_cell("# A page\n\n" + "Words. " * 2000)
-    (source / "notebooks").mkdir()
-    nbformat.write(nbformat.v4.new_notebook(cells=[title, *cells]), source / "notebooks" / "page.ipynb")
-    (source / "index.md").write_text("# Home\n\n```{toctree}\nnotebooks/page\n```\n")
-    (source / "book" / "labs").mkdir(parents=True)
-    for script in (ROOT / "book" / "labs").glob("*.js"):
-        (source / "book" / "labs" / script.name).write_text(script.read_text())
-    (source / "book" / "labs" / "broken.js").write_text("abeLabs.define('broken', function () { undefined_name(); });")
-    (source / "conf.py").write_text(CONF.format(ext=str(ROOT / "book" / "_ext"), css=str(ROOT / "book" / "css")))
-    out = source / "_build"
-    Sphinx(source, source, out, source / "_doctrees", "html", status=None, warning=None).build()
-    return out
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-PAGE = "notebooks/page.html"
+    return build(source, shown, {"broken.js": "abeLabs.define('broken', function () { undefined_name(); });"})
 
 
 def live(visit):
@@ -89,59 +59,6 @@ def live(visit):
     lab.scroll_into_view_if_needed()
     lab.locator(".abe-place").first.wait_for(state="visible")
     return lab
-
-
-def numbers(lab, name):
-    return np.array(lab.evaluate(f"e => [...e.querySelectorAll('[data-{name}]')].map(e => +e.dataset.{name})"))
-
-
-def check(lab, mask):
-    output, weights = attention(Q, K, V, mask=mask)
-    np.testing.assert_allclose(numbers(lab, "weight").reshape(5, 5), weights, atol=1e-4)
-    np.testing.assert_allclose(numbers(lab, "value").reshape(5, 2), output, atol=1e-4)
-
-
-def test_the_live_mask_computes_what_attention_computes(browser, little):
-    mask = causal_mask(5)
-    with served(little) as address, Visit(browser, address, PAGE) as visit:
-        lab = live(visit)
-        check(lab, mask)
-        assert not lab.locator("img").is_visible() and not lab.locator(".abe-link").is_visible()
-        for i, j in ((4, 1), (0, 0), (1, 3), (4, 1)):
-            mask[i, j] = not mask[i, j]
-            lab.locator(".abe-place").nth(5 * i + j).click()
-            check(lab, mask)
-        assert "“tired” looks at the 0" in lab.locator("[role=status]").inner_text()
-        place = lab.locator(".abe-place").nth(0)
-        assert place.get_attribute("aria-pressed") == "false"
-        assert place.get_attribute("aria-label") == "the looks at the: forbidden"
-        lab.locator(".abe-button").click()
-        check(lab, causal_mask(5))
-
-
-def test_the_live_mask_works_with_the_keyboard_and_from_a_folder(browser, little):
-    with Visit(browser, little.as_uri() + "/", PAGE) as visit:
-        lab, keyboard = live(visit), visit.page.keyboard
-        lab.locator(".abe-place").first.focus()
-        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp", "End", "Home", "Space"):
-            keyboard.press(key)
-        mask = causal_mask(5)
-        mask[1, 0] = False
-        check(lab, mask)
-        assert "“animal” looks at animal 1.00." in lab.locator("[role=status]").inner_text()
-        keyboard.press("Tab")  # leaves the whole grid
-        assert visit.page.evaluate("document.activeElement.textContent") == "Causal mask again"
-
-
-def test_a_live_figure_fits_a_phone_and_a_thumb(browser, little):
-    with served(little) as address, Visit(browser, address, PAGE, width=360, theme="dark") as visit:
-        lab = live(visit)
-        sizes = lab.evaluate("e => [...e.querySelectorAll('button')].map(e => e.getBoundingClientRect())"
-                             ".map(b => [b.width, b.height])")  # fmt: skip
-        assert np.min(sizes) >= 44
-        assert visit.page.evaluate("document.documentElement.scrollWidth") <= 360
-        table = lab.locator("table").first.bounding_box()
-        assert table["x"] >= 0 and table["x"] + table["width"] <= 360
 
 
 def test_the_still_stays_in_print_without_scripts_and_where_a_script_fails(browser, little):
@@ -235,9 +152,11 @@ def test_the_page_keeps_the_rules(rule, little):
 def test_scripts_are_light():
     sizes = {path.name: path.stat().st_size for path in (ROOT / "book" / "labs").glob("*.js")}
     assert sizes and not {name: size for name, size in sizes.items() if size > 15_000}
+    sizes.pop("questions.js")  # no live figure
+    assert sum(sizes.values()) <= 120 * 1024
 
 
 def test_the_data_survive_the_markup(little):
     page = BeautifulSoup((little / PAGE).read_text(), "html.parser")
     data = json.loads(page.select_one("figure[data-lab=mask] script").get_text())
-    np.testing.assert_allclose(data["scores"], SCORES, atol=1e-6)
+    np.testing.assert_allclose(data["vectors"], Q, atol=1e-6)

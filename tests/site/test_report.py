@@ -2,19 +2,12 @@
 
 import numpy as np
 import pytest
-from browser import chromium
 
 from attn_utils import causal_mask, diagnose, softmax
 
 pytestmark = pytest.mark.site
 EVIL = '<script>document.title="owned"</script>'
 TOKENS = [EVIL, '"><img src=x onerror="document.title=1">', *(f" word{i}" for i in range(10))]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +122,20 @@ def test_without_scripts_the_findings_stay(visit):
     assert not page.locator("#stage").is_visible() and not page.locator(".mark").first.is_visible()
     page.locator("summary").first.click()
     assert page.locator("tbody tr").first.is_visible()
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_the_axes_of_a_padded_text_show_the_tokens_that_are_there(browser, tmp_path, left):
+    real = np.arange(3, 8) if left else np.arange(5)
+    weights = np.zeros((1, 2, 8, 8))
+    weights[..., real[:, None], real] = np.full((5, 5), 0.05) + 0.75 * np.eye(5)[[0, 0, 0, 0, 0]]
+    found = diagnose(weights, axes="layers heads", mask=np.isin(np.arange(8), real).astype(int), tokens=list("abcdefgh"),
+                     pictures=8)  # fmt: skip
+    found.report(tmp_path / "report.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    shown = [list("abcdefgh")[i] for i in real]
+    for axis in ("rows", "columns"):
+        assert page.locator(f".pattern .{axis} span").all_text_contents() == shown
+    assert f"to {real[0] + 1} “{shown[0]}”" in page.locator(".says").inner_text()
+    page.close()
