@@ -23,6 +23,7 @@ from attn_utils import (
     lookup,
     norms,
     pronouns,
+    rank_collapse,
     scaled_dot_product,
     spectra,
     sweeps,
@@ -64,6 +65,7 @@ MACHINERY = {
     "progress": "Progress hidden_progress",
     "pronouns": "accuracy by_similarity experiment famous first_layer first_weights one_layer row_of_it share_right "
     "probe start strongest_other to_nouns two_layers vectors",  # chapter 1's own experiment: tests/test_pronouns.py
+    "rank_collapse": "fresh_stack mixed mixer_error mixer_states train_mixer",  # chapter 4: tests/test_rank_collapse.py
     "records": "from_text read_record remove_left_over to_text write_record write_whole",  # tests/test_records.py
     "skips": "Arm Trained accuracy arm_named batches check_task draw_labels final frozen held_out identity kappas logits "
     "nothing run start train uniform walk",  # chapter 5's own experiment: tests/test_skips.py
@@ -384,6 +386,19 @@ ROWS |= {
         {"seed": 0, "d_k": 4, "shrink": 1.0},
         {"seed": "whole", "d_k": "whole", "shrink": "number"},
         refused={"d_k": [0], "shrink": [-1.0, None]},
+    ),
+    ("rank_collapse", "draw_task"): Row(
+        rank_collapse.draw_task,
+        {"rng": rng, "task": "previous", "size": 2, "n_tokens": 5, "mean_free": True},
+        {"rng": "rng", "task": "text", "size": "whole", "n_tokens": "whole", "mean_free": "switch"},
+        made=("rng",),
+        refused={"task": ["sum"], "size": [0], "n_tokens": [3]},
+    ),
+    ("rank_collapse", "start_mixer"): Row(
+        rank_collapse.start_mixer,
+        {"seed": 0, "depth": 1, "open_values": True},
+        {"seed": "whole", "depth": "whole", "open_values": "switch"},
+        refused={"depth": [0]},
     ),
     ("pronouns", "cut"): Row(lambda link: pronouns.cut(link), {"link": (8, 11)}, {"link": "free"}, refused={"link": [3, (8, 12), (8,), "ab"]}),
     ("tasks", "word_rows"): Row(

@@ -282,8 +282,8 @@ def triage_cases(rng):
     shuffle = np.eye(10)[rng.permutation(10)]  # zeros: 0 ln 0
     one = np.eye(9)[np.zeros(9, int)]  # all look at token 1
     pair = np.eye(12)[np.repeat([0, 1], [9, 3])]  # eigenvalues 1 and 0, singular values 3 and 1.7
-    half = _mixed(np.eye(12), 0.5 + 0.5 * np.sign(np.arange(12) - 5.5)[:, None])  # half the rows frozen
-    most = _mixed(np.eye(12), (np.arange(12) == 5)[:, None])  # all rows but one frozen
+    half = _mixed(np.eye(12), 0.5 + 0.5 * np.sign(np.arange(12) - 5.5)[:, None])  # half the rows saturated
+    most = _mixed(np.eye(12), (np.arange(12) == 5)[:, None])  # all rows but one saturated
     sharp = np.eye(30)[rng.permutation(30)]  # with the leaks below: .04 to .53 nats, ln 30 is 3.4
     leaky = [_mixed(sharp, share) for share in (0.004, 0.009, 0.02, 0.035, 0.08)]
     heavy = 0.8 * np.eye(64)[np.zeros(64, int)] + 0.2 * np.eye(64)[rng.permutation(64)]  # s_1 far above 1
@@ -331,7 +331,7 @@ TRIAGE = Check(
     triage,
     triage_cases,
     mistakes=[
-        (lambda A: triage(A)[::-1], "the order is the other way round: first collapsed, then frozen."),
+        (lambda A: triage(A)[::-1], "the order is the other way round: first collapsed, then saturated."),
         (
             _triage(gap=_eigen_gap),
             "your gap comes from the eigenvalues: what shrinks a difference at most is told by the singular values.",
@@ -374,11 +374,11 @@ TRIAGE = Check(
         ),
         (
             _triage(over=np.min),
-            "a single sharp row makes your layer frozen: take the mean over the rows.",
+            "a single sharp row makes your layer saturated: take the mean over the rows.",
         ),
         (
             _triage(over=np.max),
-            "a single soft row keeps your layer from being frozen: take the mean over the rows.",
+            "a single soft row keeps your layer from being saturated: take the mean over the rows.",
         ),
         (
             _triage(over=np.sum),
@@ -394,22 +394,22 @@ TRIAGE = Check(
         ),
         (
             lambda A: (triage(A)[0], bool(A.max() > 0.9)),
-            "a single weight above 0.9 is no frozen layer: the entropy asks all rows.",
+            "a single weight above 0.9 is no saturated layer: the entropy asks all rows.",
         ),
         (
             lambda A: (triage(A)[0], not triage(A)[1]),
-            "frozen is a low entropy: below a tenth of ln T, not above.",
+            "saturated means a low entropy: below a tenth of ln T, not above.",
         ),
         (
             _triage(row=lambda A: -_log_base(np.e)(A), limit=lambda T: -0.9 * np.log(T)),
-            "frozen is a low entropy: below a tenth of ln T, not above nine tenths.",
+            "saturated means a low entropy: below a tenth of ln T, not above nine tenths.",
         ),
         (
             lambda A: (not triage(A)[0], triage(A)[1]),
             "collapsed is a large gap: above 0.9, not below.",
         ),
     ],
-    tried="eighteen layers of 4 to 64 tokens: mild, flat, shuffled, all at one token, half frozen, and between.",
+    tried="eighteen layers of 4 to 64 tokens: mild, flat, shuffled, all at one token, half saturated, and between.",
 )
 
 # --------------------------------------------------------------------------------- layers

@@ -141,7 +141,7 @@ def gap_of(A):
     return 1 - s[1] / s[0]
 
 
-def frozen(A):
+def saturated(A):
     return bool(nats(A).mean() < 0.1 * np.log(len(A)))
 
 
@@ -151,16 +151,16 @@ def collapsed(A):
 
 def by_eigenvalues_of_A(A):
     size = np.sort(np.abs(np.linalg.eigvals(A)))
-    return bool(1 - size[-2] / size[-1] > 0.9), frozen(A)
+    return bool(1 - size[-2] / size[-1] > 0.9), saturated(A)
 
 
 def by_squares(A):
     size = np.linalg.eigvalsh(A @ A.T)
-    return bool(1 - size[-2] / size[-1] > 0.9), frozen(A)
+    return bool(1 - size[-2] / size[-1] > 0.9), saturated(A)
 
 
 def takes_first_for_one(A):
-    return bool(1 - np.linalg.svd(A, compute_uv=False)[1] > 0.9), frozen(A)
+    return bool(1 - np.linalg.svd(A, compute_uv=False)[1] > 0.9), saturated(A)
 
 
 def meets_zero(A):
@@ -280,14 +280,14 @@ WRONG = {
         (lambda A: (collapsed(A), bool(nats(A).min() < 0.1 * np.log(len(A)))), "a single sharp row"),
         (lambda A: (collapsed(A), bool(nats(A).sum() < 0.1 * np.log(len(A)))), "add up the entropies"),
         (lambda A: (collapsed(A), bool(-nats(A).mean() < 0.1 * np.log(len(A)))), "minus sign in front"),
-        (lambda A: (frozen(A), collapsed(A)), "first collapsed, then frozen"),
-        (lambda A: (bool(1 - gap_of(A) > 0.9), frozen(A)), "the opposite of collapsed"),
+        (lambda A: (saturated(A), collapsed(A)), "first collapsed, then saturated"),
+        (lambda A: (bool(1 - gap_of(A) > 0.9), saturated(A)), "the opposite of collapsed"),
         (lambda A: (gap_of(A), nats(A).mean() / np.log(len(A))), "expected True or False"),
-        (lambda A: (bool(gap_of(A) > 0.8), frozen(A)), "has result 1 wrong"),
+        (lambda A: (bool(gap_of(A) > 0.8), saturated(A)), "has result 1 wrong"),
         (lambda A: (collapsed(A), bool(nats(A).mean() > 0.9 * np.log(len(A)))), "not above nine tenths"),
         (lambda A: (False, False), "the same answer whatever comes in"),
         (lambda A: collapsed(A), "has 1 result, expected 2"),
-        (lambda A: (collapsed(A), bool(A.max() > 0.9)), "no frozen layer"),
+        (lambda A: (collapsed(A), bool(A.max() > 0.9)), "no saturated layer"),
     ],
     "second_after": [
         (c_forgotten, "c_L is missing"),
