@@ -167,3 +167,8 @@ def test_the_random_numbers_of_the_page():
 def test_a_seed_that_no_page_can_draw_from(seed):
     with pytest.raises(ValueError, match=r"seed is .*, expected a whole number from 0 to 4294967295"):
         labs.page_normals(seed, 3)
+
+
+def test_a_notebooks_link_leads_to_a_chapter_and_not_to_the_first_page():
+    places = ["book/index.html#lab-ask", "notebooks/03_a.html#lab-ask", "notebooks/01_b.html#lab-ask"]
+    assert extension().first(places) == "notebooks/01_b.html#lab-ask"

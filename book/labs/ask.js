@@ -6,17 +6,17 @@ abeLabs.define("ask", (lab) => {
 
   const {vectors, load, whole, tokens, near} = abeLabs.words, make = abeLabs.element, fixed = abeLabs.fixed, MOST = 16, DRAWS = 400, D = 50;
   const BOUND = {raw: 0.01, random: 0.02}; // how far a rounded weight may be off; tests/test_page_vectors.py measures it
-  const EXAMPLES = [
+  const EXAMPLES = [ // the first only in chapter 1, which asks about it
     {name: "The animal", text: "the animal did not cross the street because it was too tired", word: 8, other: 1},
     {name: "Tea", text: "we drink green tea while they drink black coffee", word: 3, other: 8},
     {name: "Two banks", text: "she sat on the bank of the river and waited for the bank to open", word: 4, other: 12},
     {name: "The doctor", text: "the doctor asked the nurse to help because she was busy", word: 8, other: 1}
   ];
 
-  // ------------------------------------------------------- what is computed
+  // ---------- what is computed
 
   let words = [], unknown = [], cut = 0, asks = 0, other = 0, weights = [], ranks = [];
-  const drawn = []; // W_Q and W_K of each draw, as page_normals(seed, 2, 50, 50) / sqrt(50) has them
+  const drawn = []; // W_Q and W_K of each draw: page_normals(seed, 2, 50, 50) / sqrt(50)
 
   function draw(seed) {
     drawn[seed] = drawn[seed] || Float64Array.from(abeLabs.normals(seed, 2 * D * D), (x) => x / Math.sqrt(D));
@@ -41,14 +41,14 @@ abeLabs.define("ask", (lab) => {
     const W = draw(state.draws), Q = X.map((x) => project(x, W, 0)), K = X.map((x) => project(x, W, D * D));
     weights = abeLabs.attention(Q, K, X, {scale}).weights;
     ranks = [];
-    for (let seed = 1; seed <= state.draws; seed++) { // of one row, so that hundreds of draws take no time
+    for (let seed = 1; seed <= state.draws; seed++) { // one row only, for speed
       const M = draw(seed), q = project(X[asks], M, 0), asked = new Array(D).fill(0); // q W_K^T
       for (let i = 0; i < D; i++) for (let j = 0; j < D; j++) asked[i] += q[j] * M[D * D + i * D + j];
       ranks.push(rank(X.map((x) => abeLabs.dot(x, asked)), other));
     }
   }
 
-  // ------------------------------------------------------- the sentence and its arcs
+  // ---------- the sentence and its arcs
 
   const SVG = "http://www.w3.org/2000/svg", arcs = document.createElementNS(SVG, "svg");
   arcs.setAttribute("aria-hidden", "true"); // the bars say the same
@@ -87,7 +87,7 @@ abeLabs.define("ask", (lab) => {
   });
   new ResizeObserver(() => { if (lab.ready) lab.pictures[0](); }).observe(line);
 
-  // ------------------------------------------------------- pictures
+  // ---------- pictures
 
   function name(j) { return words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (word ${j + 1})`; }
 
@@ -128,7 +128,7 @@ abeLabs.define("ask", (lab) => {
     return `How often each rank came up: ${counts.map((c, r) => `${ordinal(r + 1)} ${c}`).join(", ")}.`;
   }});
 
-  // ------------------------------------------------------- words: what is missing, and what is seen
+  // ---------- words: what is missing, and what is seen
 
   function ordinal(n) { return n + (n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] || "th"); }
   function times(n) { return n === 1 ? "once" : n === 2 ? "twice" : n ? `${n} times` : "never"; }
@@ -185,14 +185,14 @@ abeLabs.define("ask", (lab) => {
   load("first").then(() => {
     lab.stage.append(
       lab.field({key: "text", label: `Your sentence, of up to ${MOST} words`, max: 140}), offers,
-      make("div", {class: "abe-acts", role: "group", "aria-label": "Examples"}, EXAMPLES.map((one) => lab.button({label: one.name, press: () => { lab.set({text: one.text, word: one.word, other: one.other}); }}))),
+      make("div", {class: "abe-acts", role: "group", "aria-label": "Examples"}, EXAMPLES.filter((one, i) => i || one.text === lab.defaults.text).map((one) => lab.button({label: one.name, press: () => { lab.set({text: one.text, word: one.word, other: one.other}); }}))),
       make("p", {class: "abe-hint"}, "Press a word: where does it look?"), line,
       lab.row([make("div", {class: "abe-side"}, lab.choice({key: "source", label: "Queries and keys", options: [{value: "raw", label: "Raw vectors"}, {value: "random", label: "Random"}]})),
         make("div", {class: "abe-select"}, [make("label", {for: "lab-ask-follow"}, "Follow the word"), follow])]),
       random,
       lab.row([make("div", {class: "abe-side"}, bars), make("div", {class: "abe-side"}, matrix)]),
       lab.row([lab.toggle({key: "scale", label: "Divide by √50"}), lab.slider({key: "temperature", label: "Temperature", values: [0.25, 0.5, 1, 2, 4]})]),
-      make("p", {class: "abe-hint"}, `The page rounds the vectors to 8 bits. In thousands of sentences that we tried, no raw weight moved by ${BOUND.raw}, and none under random matrices by ${BOUND.random} (scaled, at temperature 1).`));
+      make("p", {class: "abe-hint"}, `The page rounds the vectors to 8 bits. In thousands of sentences, no raw weight moved by ${BOUND.raw}, and none under random matrices by ${BOUND.random} (scaled, at temperature 1).`));
     lab.run((state) => {
       prepare(state);
       writeWords();

@@ -205,5 +205,7 @@ def test_the_book_shows_it(page, words, browser, built, vectors):
         assert visit.figure.locator("figcaption").inner_text() == told
         found = json.loads(visit.figure.locator(".abe-stage").get_attribute("data-weights"))
         state = visit.figure.evaluate("e => e.lab.state")
+        shown = visit.figure.get_by_role("button", name="The animal").count()
+        assert shown == (words != ASKED), "the first page answers the first question of chapter 1 at one press"
         np.testing.assert_allclose(found, expected(np.array([vectors[word] for word in words]), **state), atol=1e-4)
         assert not visit.problems
