@@ -1,18 +1,12 @@
 /* What every live figure stands on: its state, which the page's address keeps, its sentence and its buttons.
 
-   numbers.js, controls.js and drawing.js add to it. How to write a figure:
-
-   abeLabs.define("name", (lab) => {
-     lab.begin({steps: 3});         the state in which it begins: numbers, texts, booleans, lists
-     lab.stage.append(lab.slider({key: "steps", ...}), lab.picture({...}));
-     lab.run((state, key) => { ...; return "One sentence that says what is seen."; });
-   });
+   numbers.js, controls.js and drawing.js add to it. How to write a figure: see mask.js.
 */
 
 window.abeLabs = (() => {
   "use strict";
 
-  const kinds = {}, running = {}, extensions = [];
+  const kinds = {}, running = Object.create(null), extensions = [];
   const QUIET = 400; // milliseconds without a change, before the address is written and the sentence read out
 
   /* build(lab) fills the stage; where it has to wait for data, it returns a promise. */
@@ -67,7 +61,7 @@ window.abeLabs = (() => {
 
   /* A text of the address as a value of the kind that stands there at the beginning; undefined when it is none. */
   function asValue(text, like) {
-    if (typeof like === "string") return text;
+    if (typeof like === "string") return [...text].slice(0, 140).join(""); // no half of a letter
     if (typeof like === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
     const numbers = text === "" ? [] : text.split(",").map(Number);
     if (!numbers.every(Number.isFinite)) return undefined;

@@ -26,7 +26,7 @@
   }
 
   function start(figure) {
-    var stage = figure.querySelector(".abe-stage");
+    var stage = figure.querySelector(".abe-stage"), caption = figure.querySelector("figcaption"), still = caption.textContent;
     Promise.all(COMMON.concat(NEEDS[figure.dataset.lab] || [], figure.dataset.lab).map(load)).then(() => {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
@@ -36,6 +36,7 @@
       if (figure === linked()) follow(); // it has another height now
     }).catch((error) => {
       stage.hidden = true;
+      caption.textContent = still;
       console.error(`${figure.id}: the still picture stays. ${error.message}`);
     });
   }
