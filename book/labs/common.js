@@ -47,7 +47,7 @@ window.abeLabs = (() => {
         const at = pair.indexOf("=");
         try {
           found[match[1]][pair.slice(0, at)] = decodeURIComponent(pair.slice(at + 1));
-        } catch (_error) { /* a mangled address: the figure begins as usual */ }
+        } catch (_error) { /* a mangled address */ }
       });
     });
     return found;
@@ -102,7 +102,9 @@ window.abeLabs = (() => {
     let lit = [];
     const caption = figure.querySelector("figcaption"), said = element("p", {class: "abe-said", role: "status"});
     let update = null, mend = null, sentence = caption.textContent;
-    lab.still = sentence; // what the still picture says
+    lab.still = sentence; // what the still picture says, which is what is printed
+    addEventListener("beforeprint", () => { caption.textContent = lab.still; });
+    addEventListener("afterprint", () => { caption.textContent = sentence; });
     const readOut = later(() => { if (said.textContent !== sentence) said.textContent = sentence; }, QUIET);
 
     function fill(texts) {
@@ -167,7 +169,7 @@ window.abeLabs = (() => {
       target.textContent = text;
     };
 
-    /* Numbers for the tests, and for whoever looks: data-weights="[[0.5,...". */
+    /* Numbers for the tests: data-weights="[[0.5,...". */
     lab.numbers = (named) => {
       Object.keys(named).forEach((key) => {
         stage.setAttribute(`data-${key}`, JSON.stringify(named[key], (_, value) => typeof value === "number" ? +value.toPrecision(8) : value));

@@ -1,8 +1,7 @@
 /* Turns each figure[data-lab] of a page into a live one when it comes into view.
 
-   A script NAME.js calls abeLabs.define("NAME", function (stage, data, figure) {...}), which fills the stage from
-   the data that stand in the markup. Where a script is missing or fails, the still picture stays. Classic scripts,
-   so that it works from a folder too. */
+   NAME.js fills the stage. Where it is missing or fails, the still picture stays. Classic scripts, so that it works
+   from a folder too. */
 
 (() => {
   "use strict";

@@ -244,3 +244,12 @@ def test_where_a_figure_fails_the_caption_is_that_of_the_still(browser, tmp_path
         visit.page.wait_for_timeout(300)
         assert visit.page.locator("figcaption").inner_text() == "Depth 2, kind a, on, tea."
         assert "broken" in "".join(visit.problems)
+
+
+def test_the_sentence_of_the_still_is_printed_with_it(trial):
+    """In print the still stands, whatever was changed before: the caption must be about what is seen."""
+    trial.set(depth=7)
+    trial.page.evaluate("addEventListener('beforeprint', () => { window.printed = document.querySelector('figcaption').textContent; })")
+    trial.page.pdf()
+    assert trial.page.evaluate("window.printed") == trial.figure.evaluate("e => e.lab.still")
+    trial.page.wait_for_function("() => document.querySelector('figcaption').textContent.startsWith('Depth 7')")
