@@ -92,7 +92,6 @@ abeLabs.define("ask", (lab) => {
   function name(j) { return words.indexOf(words[j]) === words.lastIndexOf(words[j]) ? words[j] : `${words[j]} (word ${j + 1})`; }
 
   const bars = lab.picture({height: () => 24 * words.length + 24, draw: (pen) => {
-    if (!words.length) return "No words.";
     const row = weights[asks], left = 9 + 7.2 * Math.max(...words.map((word) => word.length));
     const share = (pen.width - left - 92) / Math.max(...row);
     pen.text(0, 8, `What “${words[asks]}” gives, and the rank`, {weight: 600});
@@ -109,10 +108,7 @@ abeLabs.define("ask", (lab) => {
     const size = cell(pen.width), left = 12 + 7 * Math.max(0, ...words.map((word) => word.length));
     pen.text(0, 8, "All weights: a row for each word that asks", {weight: 600});
     pen.heat(weights.map((row) => row.map((w) => w / Math.max(...weights.flat()))), {x: left, y: 92, size, rows: words, columns: words});
-    if (words.length) {
-      const mark = pen.rect(left - 1, 91 + asks * size, size * words.length + 1, size + 1, {opacity: 0, edge: "orange"});
-      mark.style.strokeWidth = 2;
-    }
+    pen.rect(left - 1, 91 + asks * size, size * words.length + 1, size + 1, {opacity: 0, edge: "orange"}).style.strokeWidth = 2;
     return `The weights of all ${words.length} words as a square of fields; the row of “${words[asks]}” is framed.`;
   }});
   function cell(width) {
@@ -148,9 +144,9 @@ abeLabs.define("ask", (lab) => {
     const missing = `“${unknown.join("”, “")}”`;
     const notes = !unknown.length ? "" : whole() ? `There is no vector for ${missing} here. ` : `Looking up ${missing}. `;
     if (!words.length) return `${notes}Type a word that it knows.`;
-    const row = weights[asks], best = row.indexOf(Math.max(...row)), a = words[asks], b = words[other];
+    const row = weights[asks], best = row.indexOf(Math.max(...row)), a = name(asks), b = name(other);
     const how = state.source === "raw" ? "With raw vectors" : `In draw ${state.draws}`;
-    let text = `${how}, “${a}” gives most to ${best === asks ? "itself" : `“${words[best]}”`}, ${fixed(row[best])}`;
+    let text = `${how}, “${a}” gives most to ${best === asks ? "itself" : `“${name(best)}”`}, ${fixed(row[best])}`;
     if (other !== best) text += `; ${other === asks ? "itself" : `“${b}”`} gets ${fixed(row[other])} and is ${ordinal(rank(row, other))} of ${words.length}`;
     if (state.source === "random" && words.length > 1) {
       text += `. Over ${state.draws === 1 ? "one draw" : `${state.draws} draws`}, “${b}” is first ${times(ranks.filter((r) => r === 1).length)} and last ${times(ranks.filter((r) => r === words.length).length)}`;
@@ -182,6 +178,7 @@ abeLabs.define("ask", (lab) => {
       if (state.source !== "random") state.source = "raw";
     });
 
+  const seen = lab.row([make("div", {class: "abe-side"}, bars), make("div", {class: "abe-side"}, matrix)]);
   load("first").then(() => {
     lab.stage.append(
       lab.field({key: "text", label: `Your sentence, of up to ${MOST} words`, max: 140}), offers,
@@ -190,7 +187,7 @@ abeLabs.define("ask", (lab) => {
       lab.row([make("div", {class: "abe-side"}, lab.choice({key: "source", label: "Queries and keys", options: [{value: "raw", label: "Raw vectors"}, {value: "random", label: "Random"}]})),
         make("div", {class: "abe-select"}, [make("label", {for: "lab-ask-follow"}, "Follow the word"), follow])]),
       random,
-      lab.row([make("div", {class: "abe-side"}, bars), make("div", {class: "abe-side"}, matrix)]),
+      seen,
       lab.row([lab.toggle({key: "scale", label: "Divide by √50"}), lab.slider({key: "temperature", label: "Temperature", values: [0.25, 0.5, 1, 2, 4]})]),
       make("p", {class: "abe-hint"}, `The page rounds the vectors to 8 bits. In thousands of sentences, no raw weight moved by ${BOUND.raw}, and none under random matrices by ${BOUND.random} (scaled, at temperature 1).`));
     lab.run((state) => {
@@ -199,7 +196,8 @@ abeLabs.define("ask", (lab) => {
       offer();
       follow.replaceChildren(...words.map((_, j) => make("option", {}, name(j))));
       follow.selectedIndex = other;
-      random.hidden = state.source === "raw";
+      seen.hidden = !words.length;
+      random.hidden = state.source === "raw" || seen.hidden;
       if (words.length) compute(state);
       else { weights = []; ranks = []; }
       lab.numbers({words, weights, ranks});

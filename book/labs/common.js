@@ -1,18 +1,12 @@
 /* What every live figure stands on: its state, which the page's address keeps, its sentence and its buttons.
 
-   numbers.js, controls.js and drawing.js add to it. How to write a figure:
-
-   abeLabs.define("name", (lab) => {
-     lab.begin({steps: 3});         the state in which it begins: numbers, texts, booleans, lists
-     lab.stage.append(lab.slider({key: "steps", ...}), lab.picture({...}));
-     lab.run((state, key) => { ...; return "One sentence that says what is seen."; });
-   });
+   numbers.js, controls.js and drawing.js add to it. How to write a figure: see mask.js.
 */
 
 window.abeLabs = (() => {
   "use strict";
 
-  const kinds = {}, running = {}, extensions = [];
+  const kinds = {}, running = Object.create(null), extensions = [];
   const QUIET = 400; // milliseconds without a change, before the address is written and the sentence read out
 
   /* build(lab) fills the stage; where it has to wait for data, it returns a promise. */
@@ -53,7 +47,7 @@ window.abeLabs = (() => {
         const at = pair.indexOf("=");
         try {
           found[match[1]][pair.slice(0, at)] = decodeURIComponent(pair.slice(at + 1));
-        } catch (_error) { /* a mangled address: the figure begins as usual */ }
+        } catch (_error) { /* a mangled address */ }
       });
     });
     return found;
@@ -67,7 +61,7 @@ window.abeLabs = (() => {
 
   /* A text of the address as a value of the kind that stands there at the beginning; undefined when it is none. */
   function asValue(text, like) {
-    if (typeof like === "string") return text;
+    if (typeof like === "string") return [...text].slice(0, 140).join(""); // no half of a letter
     if (typeof like === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
     const numbers = text === "" ? [] : text.split(",").map(Number);
     if (!numbers.every(Number.isFinite)) return undefined;
@@ -108,7 +102,9 @@ window.abeLabs = (() => {
     let lit = [];
     const caption = figure.querySelector("figcaption"), said = element("p", {class: "abe-said", role: "status"});
     let update = null, mend = null, sentence = caption.textContent;
-    lab.still = sentence; // what the still picture says
+    lab.still = sentence; // what the still picture says, which is what is printed
+    addEventListener("beforeprint", () => { caption.textContent = lab.still; });
+    addEventListener("afterprint", () => { caption.textContent = sentence; });
     const readOut = later(() => { if (said.textContent !== sentence) said.textContent = sentence; }, QUIET);
 
     function fill(texts) {
@@ -173,7 +169,7 @@ window.abeLabs = (() => {
       target.textContent = text;
     };
 
-    /* Numbers for the tests, and for whoever looks: data-weights="[[0.5,...". */
+    /* Numbers for the tests: data-weights="[[0.5,...". */
     lab.numbers = (named) => {
       Object.keys(named).forEach((key) => {
         stage.setAttribute(`data-${key}`, JSON.stringify(named[key], (_, value) => typeof value === "number" ? +value.toPrecision(8) : value));

@@ -154,8 +154,8 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
     const menu = make("select", {id: "lab-heads-sentence"}, options);
     menu.addEventListener("change", () => { lab.set({sentence: +menu.value, word: model.sentences[menu.value - 1].word + 1}); });
     const input = make("input", {type: "file", id: "lab-heads-file", accept: ".json,application/json"});
-    const back = lab.button({label: "Back to the sentences", press: () => { input.value = ""; lab.reset(); }});
-    input.addEventListener("change", () => { if (input.files[0]) open(input.files[0]); });
+    const back = lab.button({label: "Back to the sentences", press: lab.reset});
+    input.addEventListener("change", () => { if (input.files[0]) open(input.files[0]); input.value = ""; });
     const sentences = make("div", {class: "abe-select"}, [make("label", {for: menu.id}, `A sentence that ${model.title} reads`), menu]);
     const own = make("div", {class: "abe-select"}, [make("span"), back]);
     const wordStep = {key: "word", label: "Word", min: 1, text: (i) => name(current(lab.state), i - 1)};
@@ -186,7 +186,7 @@ abeLabs.define("heads", (lab) => window.abeLoad("heads_data").then(() => window.
 
   function open(chosen) {
     problem = "";
-    chosen.text().then((text) => {
+    (chosen.size > 1e8 ? Promise.reject(new Error(`“${chosen.name}” is larger than 100 MB.`)) : chosen.text()).then((text) => {
       file = heads.read(chosen.name, text);
       lab.set({layer: 1, head: 1, word: file.tokens.length, key: 1, show: "first"});
     }).catch((error) => {

@@ -27,19 +27,20 @@ window.abeHeads = (() => {
     try { found = JSON.parse(text); } catch (_error) { throw new Error(`“${name}” is no JSON. ${HOW}`); }
     const one = found?.sequences?.length ? found.sequences[0] : found;
     const layers = one && Array.isArray(one.layers) ? one.layers : [];
-    if (!layers.length || !layers.every((l) => l && Array.isArray(l.heads) && l.heads.length)) {
+    if (!layers.length || !layers.every((l) => Array.isArray(l?.heads) && l.heads.length && l.heads.every((h) => h && typeof h === "object"))) {
       throw new Error(`“${name}” holds no layers with heads. ${HOW}`);
     }
     const heads = layers[0].heads.length;
     if (!layers.every((l) => l.heads.length === heads)) {
       throw new Error(`The layers in “${name}” differ in their number of heads, expected the same in each.`);
     }
+    if (heads * layers.length > 4096) throw new Error(`“${name}” has ${heads * layers.length} heads, expected at most 4,096.`);
     const matrices = one.pictures && layers.flatMap((l, i) => l.heads.map((_, j) => square(name, one.pictures[`${i + 1},${j + 1}`], l.n_keys)));
     const n = matrices ? matrices[0].length : 1;
     if (matrices?.some((A) => A.length !== n)) throw new Error(`The patterns in “${name}” differ in size, expected the same for each head.`);
-    const whole = one.tokens && one.tokens.length === n;
+    const whole = Array.isArray(one.tokens) && one.tokens.length === n;
     return {title: name, layers: layers.length, heads, causal: Boolean(layers[0].pattern?.causal),
-      tokens: whole ? one.tokens.map(String) : Array.from({length: n}, (_, i) => String(i + 1)), matrices,
+      tokens: whole ? one.tokens.map((token) => String(token).slice(0, 40)) : Array.from({length: n}, (_, i) => String(i + 1)), matrices,
       given: layers.flatMap((l) => l.heads)};
   }
 
@@ -80,7 +81,7 @@ window.abeHeads = (() => {
   /* [{key, label, says, of(A)}], says: what the caption calls it. */
   function kinds(source, state) {
     const n = source.tokens.length, pairs = repeats(source);
-    const given = (key, label, number) => ({key, label, says: `Its share of weight for the ${label.toLowerCase()}`, of: (_, h) => source.given[h][number]});
+    const given = (key, label, number) => ({key, label, says: `Its share of weight for the ${label.toLowerCase()}`, of: (_, h) => +source.given[h][number]});
     if (!source.matrices) {
       return [given("first", "Strongest key", "sink"), given("previous", "Previous token", "to_previous"),
         given("next", "Next token", "to_next"), given("itself", "Own token", "to_self")];

@@ -1,8 +1,7 @@
 /* Turns each figure[data-lab] of a page into a live one when it comes into view.
 
-   A script NAME.js calls abeLabs.define("NAME", function (stage, data, figure) {...}), which fills the stage from
-   the data that stand in the markup. Where a script is missing or fails, the still picture stays. Classic scripts,
-   so that it works from a folder too. */
+   NAME.js fills the stage. Where it is missing or fails, the still picture stays. Classic scripts, so that it works
+   from a folder too. */
 
 (() => {
   "use strict";
@@ -26,7 +25,7 @@
   }
 
   function start(figure) {
-    var stage = figure.querySelector(".abe-stage");
+    var stage = figure.querySelector(".abe-stage"), caption = figure.querySelector("figcaption"), still = caption.textContent;
     Promise.all(COMMON.concat(NEEDS[figure.dataset.lab] || [], figure.dataset.lab).map(load)).then(() => {
       var data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
       stage.hidden = false; // so that it has a width
@@ -36,6 +35,7 @@
       if (figure === linked()) follow(); // it has another height now
     }).catch((error) => {
       stage.hidden = true;
+      caption.textContent = still;
       console.error(`${figure.id}: the still picture stays. ${error.message}`);
     });
   }

@@ -134,11 +134,12 @@ abeLabs.define("mask", (lab) => {
 
   const stepper = lab.stepper({key: "step", label: "Words written", min: 1, max: () => words.length,
     text: (value) => `${value} of ${words.length}`});
+  const shown = lab.row([places, make("div", {class: "abe-side"}, [outputs, stepper, bars])]);
   lab.stage.append(
     lab.field({key: "text", label: `Your sentence, of up to ${MOST} words`, max: 60}),
     make("details", {class: "abe-words"}, [make("summary", {}, "The words it knows"), lab.data.words.join(", ")]),
     make("p", {}, "Press a place to forbid or allow it."),
-    lab.row([places, make("div", {class: "abe-side"}, [outputs, stepper, bars])]),
+    shown,
     lab.row([
       lab.button({label: "Causal mask", press: () => { preset((i, j) => j <= i); }}),
       lab.button({label: "No mask", press: () => { preset(() => true); }}),
@@ -147,6 +148,7 @@ abeLabs.define("mask", (lab) => {
 
   lab.run((state) => {
     const t = state.step;
+    shown.hidden = !t;
     if (!t) return "Type two words or more that it knows.";
     build();
     now = compute(t);

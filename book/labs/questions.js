@@ -21,7 +21,7 @@
   function stored() {
     try {
       const kept = JSON.parse(localStorage.getItem(STORE));
-      return kept && typeof kept === "object" && !Array.isArray(kept) ? kept : {};
+      return Object.fromEntries(Object.entries(kept || {}).filter(([_, one]) => /^[a-z]$/.test(one?.pick) && Array.isArray(one.tried || [])));
     } catch (_error) {
       return {}; // no storage, or not ours
     }
@@ -95,7 +95,7 @@
     told.before(verdict);
 
     function show(state) {
-      const committed = Boolean(state?.committed);
+      const committed = Boolean(state?.committed) && options.some((one) => one.letter === state.pick);
       if (state) made.pick(state.pick);
       made.inputs.forEach((input) => { input.disabled = committed; });
       made.form.classList.toggle("abe-committed", committed);
@@ -136,7 +136,7 @@
     const made = makeForm(key, copied([...question.childNodes]), options, "Check");
 
     function show(state) {
-      const tried = state?.tried || [];
+      const tried = (state?.tried || []).filter((letter) => letter in told);
       if (state) made.pick(state.pick);
       made.labels.forEach((label, i) => {
         const letter = options[i].letter, known = tried.includes(letter);

@@ -155,6 +155,12 @@ def test_unknown_words_are_named_and_near_ones_offered(browser, site, vectors):
         np.testing.assert_allclose(visit.numbers("weights"), 1 / 16, atol=1e-9)
         field.fill("")
         assert visit.caption() == "Type a word that it knows."
+        for source in ("raw", "random"):
+            visit.set(source=source)
+            assert "undefined" not in visit.figure.locator(".abe-stage").inner_html()
+            assert not visit.figure.locator(".abe-picture svg").filter(visible=True).count()
+        visit.set(text="the bank of the bank", word=1, other=4, source="raw")
+        assert visit.caption().startswith("With raw vectors, “bank (word 2)” gives most to itself")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

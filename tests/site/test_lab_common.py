@@ -5,6 +5,7 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
+from browser import Visit, served
 from live import PAGE, build, check_axe, check_fits, live
 
 from attn_utils import attention, labs, softmax
@@ -216,3 +217,39 @@ def test_controls_fit_a_phone_and_axe_finds_nothing(theme, browser, site):
         visit.page.set_viewport_size({"width": 800, "height": 800})
         visit.page.wait_for_function("document.querySelector('#lab-trial svg').clientWidth > 500")
         check_fits(visit)
+
+
+@pytest.mark.parametrize("fragment", ["#lab-constructor?a=1", "#lab-trial?toString=1&__proto__=2&depth=NaN", "#lab-?=&&&/lab-trial"])
+def test_names_of_the_language_are_no_figures(fragment, trial):
+    before = trial.caption()
+    trial.page.evaluate("hash => { location.hash = hash; }", fragment)
+    trial.page.wait_for_timeout(50)  # hashchange comes late
+    assert trial.caption() == before and not trial.problems
+
+
+def test_an_address_holds_a_short_text(trial):
+    """A link may hold anything; the sentence below a figure stays one, and no letter of two halves is cut."""
+    trial.page.evaluate("location.hash = '#lab-trial?word=a' + encodeURIComponent('😀').repeat(20000)")
+    trial.page.wait_for_function("() => document.querySelector('figcaption').textContent.includes('😀')")
+    assert trial.state()["word"] == "a" + "😀" * 139
+    trial.set(depth=3)
+    trial.page.wait_for_function("() => location.hash.includes('depth=3')")
+
+
+def test_where_a_figure_fails_the_caption_is_that_of_the_still(browser, tmp_path):
+    broken = TRIAL.replace('return "Bars of', 'throw new Error("broken"); return "Bars of').replace('return "Depth "', 'return "Deep "')
+    out = build(tmp_path, [output("trial")], {"trial.js": broken})
+    with served(out) as address, Visit(browser, address, PAGE + "#lab-trial") as visit:
+        visit.page.wait_for_function("() => document.querySelector('.abe-stage').hidden && window.abeLabs")
+        visit.page.wait_for_timeout(300)
+        assert visit.page.locator("figcaption").inner_text() == "Depth 2, kind a, on, tea."
+        assert "broken" in "".join(visit.problems)
+
+
+def test_the_sentence_of_the_still_is_printed_with_it(trial):
+    """In print the still stands, whatever was changed before: the caption must be about what is seen."""
+    trial.set(depth=7)
+    trial.page.evaluate("addEventListener('beforeprint', () => { window.printed = document.querySelector('figcaption').textContent; })")
+    trial.page.pdf()
+    assert trial.page.evaluate("window.printed") == trial.figure.evaluate("e => e.lab.still")
+    trial.page.wait_for_function("() => document.querySelector('figcaption').textContent.startsWith('Depth 7')")

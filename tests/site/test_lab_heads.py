@@ -233,6 +233,9 @@ WRONG = {
     "no square": (json.dumps({"layers": [PART], "pictures": {"1,1": [[1, 0]]}}), "without a square pattern"),
     "a head is missing": (json.dumps({"layers": [PART], "pictures": {}}), "without a square pattern"),
     "two sizes": (json.dumps({"layers": [{**PART, "heads": PART["heads"] * 2}], "pictures": {"1,1": [[1]], "1,2": [[1, 0], [1, 0]]}}), "differ in size"),
+    "heads that are none": (json.dumps({"layers": [{"heads": [None]}]}), "holds no layers with heads"),
+    "a number": (json.dumps({"layers": [{"heads": [1]}]}), "holds no layers with heads"),
+    "too many": (json.dumps({"layers": [{"heads": PART["heads"] * 5000}]}), "has 5000 heads, expected at most 4,096"),
     "texts": (json.dumps({"layers": [PART], "pictures": {"1,1": [["x"]]}}), "without a square pattern"),
 }
 
@@ -246,6 +249,30 @@ def test_a_wrong_file_gets_a_sentence_and_changes_nothing(browser, sites):
             np.testing.assert_array_equal(visit.numbers("pattern"), before)
         visit.set(layer=1)
         assert "In head 1.2" in visit.caption()
+
+
+def test_a_hostile_file_runs_nothing(browser, sites):
+    """Scripts in names and texts for numbers: they are shown as text, cut to a length, and the figure goes on."""
+    evil = "<img src=x onerror=window.evil=1>" + "x" * 5000
+    part = {"heads": [{"sink": evil, "to_previous": None, "to_next": 0.1, "to_self": [1, 2]}], "n_keys": 2}
+    picture = {"1,1": [[1, 0], [0.5, 0.5]]}
+    with live(browser, sites["minilm"], "heads", width=360) as visit:
+        for tokens in ([evil, evil], "ab", [None, {"a": 1}]):
+            opened(visit, evil[:33] + ".json", json.dumps({"layers": [part], "pictures": picture, "tokens": tokens}))
+            arrived(visit, 0)
+            assert len(visit.caption()) < 400
+            assert len(visit.figure.locator(".abe-near, .abe-scores").all_inner_texts()[0]) < 800
+        opened(visit, "mine.json", json.dumps({"layers": [part]}))
+        arrived(visit, 0)
+        np.testing.assert_array_equal(visit.numbers("scores"), [0, 0, 0.1, 0])
+        assert visit.page.evaluate("window.evil") is None and not visit.figure.locator("img[src=x]").count()
+
+
+def test_a_file_can_be_opened_again_when_it_is_mended(browser, sites):
+    with live(browser, sites["minilm"], "heads") as visit:
+        opened(visit, "mine.json", "{")
+        visit.page.wait_for_function("() => document.querySelector('figcaption').textContent.includes('is no JSON')")
+        assert visit.figure.get_by_label("What diagnose() wrote").evaluate("e => e.files.length") == 0
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

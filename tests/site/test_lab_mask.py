@@ -107,3 +107,16 @@ def test_it_fits_and_axe_finds_nothing(width, theme, browser, site):
 def test_its_state_stands_in_the_address(browser, site):
     with live(browser, site, "mask") as visit:
         check_address(visit, text="my old dog slept", flipped=[1, 2], step=3)
+
+
+@pytest.mark.parametrize("fragment", ["?text=", "?text=%3Cscript%3E", "?text=" + "%F0%9F%98%80" * 200])
+def test_a_link_without_a_known_word_asks_for_one(fragment, browser, site):
+    with live(browser, site, "mask", fragment="#lab-mask" + fragment) as visit:
+        assert "Type two words or more" in visit.caption()
+        assert not visit.figure.locator(".abe-place").count() or not visit.figure.locator(".abe-place").first.is_visible()
+        visit.figure.get_by_label("Your sentence").fill("my dog")
+        check(visit, ["my", "dog"], causal_mask(2))
+        visit.figure.get_by_label("Your sentence").fill("")
+        assert not visit.figure.locator(".abe-place").first.is_visible()
+        visit.figure.get_by_role("button", name="Reset").click()
+        check(visit, visit.data()["sentence"], causal_mask(len(visit.data()["sentence"])))

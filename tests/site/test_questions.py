@@ -130,6 +130,24 @@ def test_a_browser_that_keeps_nothing_answers_all_the_same(browser, site):
         assert check.locator(".abe-status p").count() == 2
 
 
+MANGLED = ("5", "null", '"x"', '{"pick": 3, "tried": "zz"}', '{"pick": "<b>", "committed": true}', '{"pick": "z", "committed": true}',
+           '{"pick": "a", "tried": ["q", 7]}', '{"pick": "a", "tried": 7}')  # fmt: skip
+
+
+def test_answers_of_another_make_stop_nothing(browser, site):
+    """What an older page or another script has stored: every question is there, and can be answered."""
+    with served(site) as address, Visit(browser, address, f"notebooks/{FIRST}.html") as visit:
+        names = visit.page.evaluate("[...new Set([...document.querySelectorAll('.abe-question input')].map(i => i.name.slice(4)))]")
+        for one in MANGLED:
+            text = "{" + ", ".join(f'"{name}": {one}' for name in names) + "}"
+            visit.page.evaluate("text => localStorage.setItem('abe-answers', text)", text)
+            visit.page.reload()
+            assert visit.page.locator(".abe-question").count() == len(names)
+            assert visit.page.locator(".abe-verdict:visible").count() == 0
+            assert visit.page.locator(".abe-question input:disabled").count() == 0
+        assert not visit.problems
+
+
 def test_print_and_readers_without_scripts_see_the_text(browser, site):
     with served(site) as address, Visit(browser, address, f"notebooks/{FIRST}.html", scripts=False) as visit:
         assert visit.page.locator("p.abe-predict").first.is_visible() and visit.page.locator("details.abe-folded").first.is_visible()
