@@ -108,7 +108,7 @@ abeLabs.define("three_tokens", (lab) => {
   }
 
   /* One weight, from its two vectors on. */
-  const explained = lab.picture({height: (width) => 150 + (width < 560 ? 96 : 0), draw: (pen) => {
+  const explained = lab.picture({height: (width) => 150 + (width < 560 ? 122 : 0), draw: (pen) => {
     const [i, j] = seen, wide = pen.width >= 560, q = now.Q[i], k = now.K[j], step = Math.min(56, (pen.width - 112) / d_k);
     const products = q.map((value, c) => value * k[c]), rows = [
       [`${words[i]} asks`, q, "blue"], [`${words[j]} is found by`, k, "orange"], ["product", products, "ink"]];
