@@ -112,7 +112,7 @@ def draw_task(rng, task="lookup", size=16, n_tokens=16, mean_free=False):
     about the share that is not explained.
     Raises ValueError for an unknown task, sizes that are no whole numbers (at least 4 tokens), or an rng that is none.
 
-    Source: the look-up as in associative recall; the previous token as in the first half of an induction head
+    Source: the lookup as in associative recall; the previous token as in the first half of an induction head
     (Elhage et al., 2021). The exact tasks are this book's.
     """
     check_rng(rng)
