@@ -1,4 +1,4 @@
-"""Marks the questions of the chapters for book/labs/questions.js, which lets a reader answer them on the site.
+"""Marks the questions of the chapters for questions.js beside it, which lets a reader answer them on the site.
 
 They are plain Markdown: a quote that begins with **Predict.** and has options (a), (b), (c), answered further down by
 a paragraph such as "It is (b)."; and, at a chapter's end, a question with folded options, of which the right one opens
@@ -7,11 +7,13 @@ its explanation with "Right" or "Yes". What a reader without scripts sees is not
 
 import hashlib
 import re
+import shutil
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.util import logging
 
-SCRIPT = "labs/questions.js"  # live_figures copies it
+SCRIPT = "questions.js"
 OPENS = re.compile(r"\W*(?:(?:it|that|this|the (?:right )?answer|right) (?:is|was) |right: )?\W*\(([a-z])\)", re.I)
 SAYS = re.compile(r"\b(?:it|that|this) (?:is|was) \(([a-z])\)", re.I)
 DETAILS = re.compile(r"<details>(\s*<summary>\s*\(([a-z])\).*?</summary>)(.*?</details>)", re.S)
@@ -140,7 +142,13 @@ def load_script(app, pagename, templatename, context, doctree):
         app.add_js_file(SCRIPT, loading_method="defer", priority=300)
 
 
+def copy_script(app, exception):
+    if exception is None and app.builder.format == "html":
+        shutil.copyfile(Path(__file__).with_name(SCRIPT), Path(app.outdir) / "_static" / SCRIPT)
+
+
 def setup(app):
     app.connect("doctree-read", mark)
     app.connect("html-page-context", load_script)
+    app.connect("build-finished", copy_script)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

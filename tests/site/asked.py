@@ -22,9 +22,6 @@ def build(source):
         nbformat.write(notebook, source / "notebooks" / path.name)
     pages = "\n".join(f"notebooks/{path.stem}" for path in CHAPTERS)
     (source / "index.md").write_text(f"# Home\n\n```{{toctree}}\n{pages}\n```\n")
-    (source / "book" / "labs").mkdir(parents=True)
-    script = ROOT / "book" / "labs" / "questions.js"
-    (source / "book" / "labs" / script.name).write_text(script.read_text("utf8"), "utf8")
     places = {"ext": "_ext", "css": "css", "icon": "images/favicon.svg"}
     conf = CONF.format(**{name: str(ROOT / "book" / place) for name, place in places.items()})
     conf = conf.replace('"live_figures"', '"live_figures", "questions", "offline_assets"').replace('"labs.css"', '"labs.css", "questions.css"')

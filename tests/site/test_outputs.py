@@ -152,7 +152,6 @@ def test_the_page_keeps_the_rules(rule, little):
 def test_scripts_are_light():
     sizes = {path.name: path.stat().st_size for path in (ROOT / "book" / "labs").glob("*.js")}
     assert sizes and not {name: size for name, size in sizes.items() if size > 15_000}
-    sizes.pop("questions.js")  # no live figure
     assert sum(sizes.values()) <= 120 * 1024
 
 

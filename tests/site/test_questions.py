@@ -52,8 +52,8 @@ def test_every_question_is_recognised(path, site):
 def test_the_script_is_on_pages_with_questions_only(site):
     for path in CHAPTERS:
         soup = page(site, path)
-        assert bool(soup.select("script[src*='labs/questions.js']")) == bool(soup.select(".abe-predict, .abe-check"))
-    assert "labs/questions.js" not in (site / "index.html").read_text("utf8")
+        assert bool(soup.select("script[src*='_static/questions.js']")) == bool(soup.select(".abe-predict, .abe-check"))
+    assert "_static/questions.js" not in (site / "index.html").read_text("utf8")
 
 
 def kept(visit):
