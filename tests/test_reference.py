@@ -23,13 +23,16 @@ def test_without_pytorch_they_fail_in_ci_and_are_skipped_elsewhere(ci, code, tol
     assert "make reference-test" in done.stdout
 
 
-def test_whoever_asks_for_pytorch_is_marked():
+ASK = {"torch", "jax", "transformers", "saved"}  # fixtures that take a package of the reference; saved is made by one
+
+
+def test_whoever_asks_for_a_package_of_the_reference_is_marked():
     """Without the mark `make test` would skip it, and `make reference-test` would not run it."""
     asking = unmarked = 0
     for path in sorted((ROOT / "tests").glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf8"))):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                asks = "torch" in [argument.arg for argument in node.args.args]
+                asks = not ASK.isdisjoint(argument.arg for argument in node.args.args)
                 marked = any("mark.reference" in ast.unparse(one) for one in node.decorator_list)
                 asking, unmarked = asking + asks, unmarked + (asks != marked)
     assert asking >= 4 and unmarked == 0
